@@ -103,7 +103,7 @@ import Testing
     #expect(watched() == nil)
   }
 
-  /// Links, special files and the own file are not opened, nor other users' files that could mislead.
+  /// Rejects symbolic links, special files and its own file. With an owner, also hard links and other users' files.
   @Test func opensOnlyRegularFiles() throws {
     let directory = try Directory()
     try directory.write([1, 2, 3], "culprit-plain")
@@ -159,20 +159,20 @@ import Testing
     #expect(box.stalls(of: record).saved.map(\.name) == ["culprit-\(time(11).fileNamePart)-77-1.stall"])
     #expect(!box.stalls(of: record).hasOpen && box.stalls(of: record).problems == [])
     #expect(box.stalls(of: before).hasOpen && box.stalls(of: before).saved.first?.isOpen == true)
-    // The part before the limit is kept, and the reader reports the damage.
+    // The intact part of a truncated file is kept, and its reader reports the damage.
     try directory.write(cut, "culprit-\(time(12).fileNamePart)-77-2.stall")
     let found = box.stalls(of: record)
     #expect(found.saved.map(\.isOpen) == [false, true] && found.hasOpen)
     #expect(found.problems == [] && box.stall(found.saved[1].name)?.problems.count == 1)
   }
 
-  /// The name of a damaged file identifies its process. The run cannot own files that began before it.
+  /// A damaged file belongs to the run of the process in its name, unless the file is older.
   @Test(arguments: [9, 10, 11] as [UInt64]) func assignsDamagedFileToRunByName(second: UInt64) throws {
     let directory = try Directory()
     let record = run(77, since: 10)
     let name = "culprit-\(time(second).fileNamePart)-77-1.stall"
     for isEnded in [true, false] {
-      // Without a header the file is not a stall file, but the data after it can contain an end.
+      // The file has no valid header, but its records can contain the end of a stall.
       try directory.write(Array(repeating: 7, count: 16) + stall(of: record, ended: isEnded).dropFirst(16), name)
       let found = BlackBoxDirectory(path: directory.path).stalls(of: record)
       #expect(found.saved.isEmpty)
@@ -202,7 +202,7 @@ import Testing
     let box = BlackBoxDirectory(path: directory.path)
     try directory.write(record.text.utf8, name(record, ".run"))
     try directory.write(run(77, since: 9).text.utf8, name(run(77, since: 9), ".told"))
-    // The process id was reused.
+    // A later process with the same id has another start time.
     try directory.write(run(77, since: 11, start: 2).text.utf8, name(run(77, since: 11), ".run"))
     try directory.write(run(78, since: 12).text.utf8, name(run(78, since: 12), ".run"))
     #expect(!box.wasReplaced(record))
@@ -272,7 +272,7 @@ import Testing
   @Test func detectsMemoryKillsByCountIncrease() throws {
     let directory = try Directory()
     let now = try #require(MemoryKills.ofThisProcess().last?.count)
-    // The machine's count can be zero.
+    // The count of the machine can be zero.
     let before = now > 0 ? [(now - 1, RunVerdict.possiblyOutOfMemory)] : []
     for (count, verdict) in before + [(now, .killed), (now + 1, .killed)] {
       let kills = [MemoryKills(path: MemoryKills.machine, inode: 0, count: count)]
@@ -294,10 +294,10 @@ import Testing
     #expect(own.isRunning(seenBy: own) == true)
   }
 
-  /// The kernel's start time is compared; the thread's name must not disturb the parser.
+  /// The start time equals the one in /proc/self/stat.
   @Test func startTimeMatchesKernel() throws {
     let text = try String(contentsOfFile: "/proc/self/stat", encoding: .utf8)
-    // Field 22, counted from the end of field 2, the name.
+    // Field 22. The name in field 2 can contain blanks.
     let fields = text.split(separator: ") ").last?.split(separator: " ")
     #expect(fields.flatMap { UInt64($0[22 - 3]) } == own.start)
     #expect(try #require(ProcessIdentity.state(of: getppid())).start <= own.start)
@@ -318,7 +318,7 @@ import Testing
     #expect(ProcessIdentity.state(of: .max) == nil)
   }
 
-  /// A zombie counts as ended.
+  /// The state of a zombie is unknown, because its other threads might still run.
   @Test func stateOfZombieIsUnknownUntilReaped() throws {
     var child = pid_t()
     var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("true"), nil]

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A disk that breaks during a stall costs samples in the file, and nothing else.
+/// A disk failure during a stall loses only samples in the file.
 @Suite(.ownThread, .enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
 struct DiskTests {
   private struct StalledService {
@@ -49,7 +49,7 @@ struct DiskTests {
     ) throws -> Stall {
       while true {
         if let stall = saved(process, directory, 1), isThere(stall) { return stall }
-        // SIGALRM ends a service that is left over.
+        // SIGALRM ends a service that hangs.
         try #require(!process.hasLeft)
         usleep(20_000)
       }
@@ -59,7 +59,7 @@ struct DiskTests {
 
     func wait(_ isThere: (Stall) -> Bool) throws { _ = try Self.wait(for: process, directory, isThere) }
 
-    /// Turns another loop for some milliseconds during the stall.
+    /// Runs turns of another loop for some milliseconds during the stall.
     func turn(milliseconds: Int) throws {
       process.send("turn \(milliseconds)")
       #expect(Int(try #require(process.fact("turns"))) ?? 0 > 0)
@@ -74,7 +74,7 @@ struct DiskTests {
       return (try #require(Int(fields[2])), try #require(Int(fields[3])))
     }
 
-    /// ``Watchdog/Status/problems``.
+    /// Returns the service's ``Watchdog/Status/problems``.
     func problems() throws -> String {
       process.send("status")
       return String(try #require(process.fact("problems")).drop { $0 != " " }.dropFirst())
@@ -94,13 +94,13 @@ struct DiskTests {
     }
   }
 
-  /// Starts the next launch, which waits for `runs` reports. `stop()` alone gives up on a slow disk after 5 s.
+  /// Launches the service again and waits for `runs` reports, because `stop()` gives up on a slow disk after 5 s.
   private func nextLaunch(_ disk: FaultyDisk, runs: Int = 1) throws -> ChildProcess {
     let arguments = [disk.pathInside + "/stalls", "report", "--runs", "\(runs)"]
     return try ChildProcess(disk.inside([ChildProcess.built("blackbox-process")] + arguments))
   }
 
-  /// Other mount namespaces copy all mounts at their creation, and must not keep the disk alive.
+  /// A new mount namespace copies all mounts. The copy must not keep the test's disk mounted.
   @Test func otherMountNamespacesDoNotHoldDisk() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let stranger = try ServiceProcess("/usr/bin/unshare", ["unshare", "--mount", "sh", "-c", "echo in=; read line"])
@@ -130,7 +130,7 @@ struct DiskTests {
       while !service.process.hasLeft { usleep(10_000) }
     }
     kill(killed.process.process, SIGKILL)
-    #expect(disk.thaw(), "the disk answered before all that was over")
+    #expect(disk.thaw(), "the disk was no longer frozen")
     for service in [stopped, left, killed] { service.process.end() }
     let launch = try nextLaunch(disk, runs: 3)
     let run = try #require(launch.facts("run").first { $0.hasPrefix("\(killed.process.process) ") }, "\(launch)")
@@ -138,7 +138,7 @@ struct DiskTests {
     #expect(launch.facts("hang").contains { $0.hasPrefix("stuck goLeft(_:depth:)") }, "\(launch)")
   }
 
-  /// Whether thread `name` of `process` runs or waits for work. A killed thread that the kernel still keeps does
+  /// Whether thread `name` of `process` is in state R or S. A killed thread that is blocked in the kernel is in
   /// neither.
   private func runs(_ name: String, _ process: ServiceProcess) -> Bool {
     let tasks = "/proc/\(process.process)/task"
@@ -149,8 +149,9 @@ struct DiskTests {
     }
   }
 
-  /// A fatal signal ends the process although its note cannot be written. Idle: the disk was well at the last check.
-  /// Stalled: the disk thread already waits in the kernel. A core dump waits for such threads.
+  /// A fatal signal ends the process even if the disk is frozen. If the service is idle, the last check of the disk
+  /// succeeded. If it is stalled, the disk thread is already blocked in the kernel, and a core dump waits for the
+  /// thread.
   @Test(arguments: [false, true]) func frozenDiskDoesNotBlockCrash(isStalled: Bool) throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let process = isStalled ? try StalledService(on: disk).process : try StalledService.start(on: disk)
@@ -159,7 +160,7 @@ struct DiskTests {
     #expect(runs("culprit-monitor", process))
     process.send("die")
     while runs("culprit-monitor", process) { usleep(10_000) }
-    #expect(disk.thaw(), "the disk answered before that")
+    #expect(disk.thaw(), "the disk was no longer frozen")
     #expect(process.end() == -SIGSYS)
   }
 
@@ -167,9 +168,9 @@ struct DiskTests {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.freeze()
-    // Until the watchdog has detected that the disk does not respond.
+    // Wait until the watchdog has detected the frozen disk.
     try service.waitForProblem()
-    try #require(disk.thaw(), "the disk answered before that")
+    try #require(disk.thaw(), "the disk was no longer frozen")
     let ended = try service.end()
     #expect(service.leave() == 0)
     let saved = try #require(service.saved())
@@ -184,9 +185,9 @@ struct DiskTests {
     try disk.freeze()
     let ended = try service.end()
     service.process.send("stop 80")
-    // Longer than any bound for the disk.
+    // Longer than any timeout for the disk.
     usleep(6_000_000)
-    try #require(disk.thaw(), "the disk answered before that")
+    try #require(disk.thaw(), "the disk was no longer frozen")
     #expect(service.process.fact("stopped") == "true")
     #expect(try !service.problems().contains("in time"))
     let saved = try #require(service.saved())
@@ -202,7 +203,7 @@ struct DiskTests {
     try disk.freeze()
     process.send("stop 0")
     try #require(process.fact("stopped", within: 300) == nil)
-    try #require(disk.thaw(), "the disk answered before that")
+    try #require(disk.thaw(), "the disk was no longer frozen")
     let stopped = process.fact("stopped")
     // Data that is not in the file by now is lost.
     kill(process.process, SIGKILL)
@@ -221,7 +222,7 @@ struct DiskTests {
     process.send("status")
     #expect(process.fact("problems")?.contains("the disk did not take everything in time") == true)
     kill(process.process, SIGKILL)
-    try #require(disk.thaw(), "the disk answered before that")
+    try #require(disk.thaw(), "the disk was no longer frozen")
     process.end()
   }
 
@@ -235,7 +236,7 @@ struct DiskTests {
     try service.turn(milliseconds: 1000)
     let ended = try service.end()
     #expect(ended.samples > 0 && ended.lost == 0)
-    try #require(disk.thaw(), "the disk answered before that")
+    try #require(disk.thaw(), "the disk was no longer frozen")
     try service.wait { $0.hasEnded }
     #expect(service.leave() == 0)
     let saved = try #require(service.saved())
@@ -254,7 +255,7 @@ struct DiskTests {
     try service.waitForProblem("No space left on device")
     #expect(service.leave() == 0)
     let saved = try #require(service.saved())
-    // A sample that lost its stack is of no use.
+    // A sample without its stack counts as lost.
     let whole = saved.samples.filter { $0.stack != nil || $0.outcome != .captured }.count
     #expect(saved.lostSamples >= 3 && whole + Int(saved.lostSamples) == ended.samples)
     #expect(saved.hasEnded)
@@ -287,7 +288,7 @@ struct DiskTests {
     let service = try StalledService(on: disk)
     try disk.removeDirectory("stalls", andMakesNew: isReplaced)
     try service.waitForProblem("was removed while it was written")
-    // Any write can detect the removal, not only that of a sample.
+    // Any write can detect the removal, not only a sample's.
     try service.turn(milliseconds: 1000)
     let ended = try service.end()
     #expect(ended.samples > service.samplesBefore && ended.lost == 0)

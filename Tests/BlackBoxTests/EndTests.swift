@@ -6,16 +6,16 @@ import Testing
 
 @testable import CulpritBlackBox
 
-/// Calls `body` with the path of a directory that a service makes.
+/// Calls `body` with the path of a directory that the service creates.
 func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
   try withTemporaryDirectory { try body($0 + "/runs") }
 }
 
 @Suite(.ownThread) struct EndTests {
-  @TemporaryDirectory private var place: String
-  private var directory: String { place + "/runs" }
+  @TemporaryDirectory private var base: String
+  private var directory: String { base + "/runs" }
 
-  /// Runs the process as `scenario`, and sends it `signal` when `isReady` holds.
+  /// Runs `scenario` in a process, and sends it `signal` once `isReady` returns true.
   @discardableResult
   private func run(
     _ scenario: String,
@@ -33,7 +33,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     }
   }
 
-  /// Starts the next launch, which waits for `runs` reports. `stop()` alone gives up on a slow disk after 5 s.
+  /// Launches the service again and waits for `runs` reports, because `stop()` gives up on a slow disk after 5 s.
   private func nextLaunch(_ directory: String, runs: Int = 1) throws -> ChildProcess {
     try run("report", directory, arguments: ["--runs", "\(runs)"])
   }
@@ -99,7 +99,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     #expect(savedNames(directory).isEmpty)
     let path = "\(directory)/\(try #require(fileNames(in: directory, ".stall").first))"
     let before = try Data(contentsOf: URL(fileURLWithPath: path))
-    // The second recovery is killed before it has written all names, and the third continues.
+    // The next launch adds all names; later launches do not change the file.
     try run("turn", directory, signal: SIGKILL) { areNamesLookedUp(directory) }
     #expect(savedNames(directory).contains("holdUp(_:)"))
     let after = try Data(contentsOf: URL(fileURLWithPath: path))
@@ -140,12 +140,12 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
       ("turn", SIGKILL, .killed), ("_exit", 0, .killed), ("stop", 0, .cleanExit),
       ("exit", 0, .cleanExit), ("exit-stalled", 0, .cleanExit), ("recover", 0, .cleanExit),
       ("abort", 0, .crash(signal: SIGABRT)), ("fault", 0, .crash(signal: SIGSEGV)),
-      // The note must not need the allocator's lock.
+      // Recording a crash must not need the allocator's lock.
       ("die-in-malloc", 0, .crash(signal: SIGSYS)),
     ]
     for (scenario, signal, verdict) in ends {
       try withRunDirectory { directory in
-        // Swift's handler also runs. Symbolication would take most of the test's time.
+        // Swift's crash handler also runs. Its symbolication would take most of the test's time.
         let environment = ["SWIFT_BACKTRACE": "symbolicate=off"]
         let died = try run(scenario, directory, environment: environment, signal: signal) {
           !fileNames(in: directory, ".run").isEmpty
@@ -161,7 +161,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     }
   }
 
-  /// exit(3) is not async-signal-safe, but works in most services wherever the signal arrives.
+  /// A signal handler calls exit(3) while its thread is inside malloc(3). The process must still exit cleanly.
   @Test func exitInSignalHandlerCompletes() throws {
     let died = try run("exit-in-malloc", directory)
     #expect(died.hasExited && died.status == 3, "\(died)")
@@ -188,14 +188,13 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     return StallFileWriter.header() + parts.joined()
   }
 
-  /// The memory of the next launch must not grow with the number of ended stalls, also if all runs have one process id
-  /// as in containers.
+  /// The memory of the next launch must not grow with the number of ended stalls, even if all runs share a process id.
   @Test func boundsMemoryForManyStalls() throws {
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     let own = ProcessIdentity.ofThisProcess()
     let runs = (0..<2).map { number in
       RunRecord(
-        // Beyond any process id.
+        // Greater than any process id.
         identity: ProcessIdentity(process: 1 << 30, start: 1, boot: own.boot, namespace: own.namespace),
         executable: "/bin/shop",
         since: WallTime(nanosecondsSince1970: (1_795_170_000 + UInt64(number)) * 1_000_000_000),
@@ -215,7 +214,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     }
     let launch = try run("report", directory, arguments: ["--runs", "2", "--peak"])
     let endings = launch.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
-    // Both runs have one start: the process of the first became the second by exec.
+    // With equal start times, the second run is an exec of the first.
     #expect(endings == [RunVerdict.cleanExit, .fatalHang].map { $0.description[...] }, "\(launch)")
     #expect(launch.facts("hang").count == 1 && launch.fact("samples") == "20", "\(launch)")
     let peak = try #require(launch.fact("peak").flatMap { Int($0) })
@@ -235,9 +234,9 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     #expect(try nextLaunch(directory).fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true)
   }
 
-  /// The control group can be gone by the next launch.
+  /// If the control group is gone at the next launch, the cause of the kill is only possible.
   @Test(
-    .enabled(if: MemoryGroup.isPossible, "limiting memory takes root and control groups"),
+    .enabled(if: MemoryGroup.isPossible, "limiting memory needs root and control groups"),
     arguments: [false, true]
   )
   func reportsOutOfMemoryKill(isGone: Bool) throws {
@@ -274,7 +273,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     #expect(try nextLaunch(directory).facts("run").contains { $0.hasPrefix("\(live.id) ") })
   }
 
-  /// Half of 32 workers in one directory are killed.
+  /// Half of 32 workers that share a directory are killed.
   @Test func reportsEachKilledWorkerOnce() throws {
     let service = ChildProcess.built("blackbox-process")
     let parent = try RunningProcess(service, [directory, "turn", "--workers", "32"])
@@ -310,10 +309,10 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
   @Test func forkedChildrenDoNotChangeRunRecord() throws {
     var launch: ChildProcess?
     let died = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "fork"]) { process in
-      // The parent turns after its three children have ended.
+      // The parent creates the file after its three children have ended.
       while !FileManager.default.fileExists(atPath: "\(directory)/turning") { usleep(10_000) }
       kill(process, SIGKILL)
-      // One child with all descriptors is still running.
+      // A grandchild with all descriptors is still running.
       launch = try nextLaunch(directory)
     }
     #expect(died.facts("child") == ["7", "-1", "0"], "\(died)")
@@ -321,7 +320,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     #expect(verdicts == [RunVerdict.killed.description[...]], "\(String(describing: launch))")
   }
 
-  /// A process whose main thread has ended looks like a zombie.
+  /// A process whose main thread has ended looks like a zombie, but its run continues.
   @Test func runContinuesAfterMainThreadExits() throws {
     var found: [Bool] = []
     var launch: ChildProcess?
@@ -353,7 +352,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
   }
 
   private func targets(ofDescriptorsOf process: pid_t) throws -> [String] {
-    // The disk thread has its own descriptor table.
+    // Reads all threads, because the disk thread has its own descriptor table.
     try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")
       .flatMap { thread in
         let directory = "/proc/\(process)/task/\(thread)/fd"
@@ -381,7 +380,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
       let stall = "\(directory)/\(try #require(fileNames(in: directory, ".stall").first))"
       let record = try Data(contentsOf: URL(fileURLWithPath: run))
 
-      // The start opens files of earlier runs for a moment; inherited descriptors stay.
+      // The child's watchdog opens files of earlier runs briefly. Inherited descriptors would stay open.
       var open = try targets(ofDescriptorsOf: child)
       for _ in 0..<1000 where open.contains(run) || open.contains(stall) {
         usleep(10_000)
@@ -401,7 +400,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
       let saved = try Data(contentsOf: URL(fileURLWithPath: stall))
       launch = try nextLaunch(directory)
       #expect(arguments(of: child) == program)
-      // The next launch appends names that were not saved.
+      // The next launch appends missing names.
       #expect(try Data(contentsOf: URL(fileURLWithPath: stall)).starts(with: saved))
     }
     let verdicts = launch?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
@@ -416,7 +415,7 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
         let process = try #require(found.fact("before"))
         #expect(found.facts("run") == ["\(process) \(verdict)"], "\(found)")
         #expect(found.facts("hang").count == (verdict == .fatalHang ? 1 : 0))
-        // The program itself has ended by now, once.
+        // The second run of the process is reported once.
         #expect(try nextLaunch(directory).facts("run") == ["\(process) \(RunVerdict.cleanExit)"])
       }
     }
@@ -435,14 +434,14 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     #expect(reported == ["\(process) \(RunVerdict.fatalHang)", "\(process) \(RunVerdict.killed)"])
   }
 
-  /// The file system of 1 MiB is full when the stall begins.
+  /// A file system of 1 MiB fills up during the stall.
   @Test(.needsMounts)
   func fullDiskLosesOnlySamples() throws {
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
     defer { umount2(directory, Int32(MNT_DETACH)) }
     let died = try run("stall", directory, signal: SIGKILL) {
-      // Most of the stall is sampled, however late the test checks.
+      // At least 2 s of the stall are saved before the disk is full.
       let seen = fileNames(in: directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) }
       guard let last = seen?.recording.stalls.first?.samples.last, last.age >= .seconds(2) else { return false }
       let path = "\(directory)/ballast"

@@ -50,7 +50,7 @@ import Testing
       MemoryKills.change(since: counts, groups: root, machine: machine)
     }
 
-    /// Replaces a group by one of the same name. The old directory is kept so that its inode number is not reused.
+    /// Replaces a group by a new group of the same name. Keeping the old directory prevents reuse of its inode number.
     func makeAnew(_ group: String) throws {
       try FileManager.default.moveItem(atPath: "\(root)/\(group)", toPath: "\(root)/former")
       try FileManager.default.createDirectory(atPath: "\(root)/\(group)", withIntermediateDirectories: true)
@@ -69,13 +69,13 @@ import Testing
     return (tree, tree.counts(version: 2))
   }
 
-  /// The root of cgroup v2 has no count.
+  /// A kill in a subgroup does not count for its parent. The root of cgroup v2 has no count.
   @Test func ignoresKillsInSubgroups() throws {
     let (tree, counts) = try secondVersion()
     #expect(counts.map(\.count) == [2, 9, 20])
     #expect(counts.map(\.path) == ["\(tree.root)/\(shop)", "\(tree.root)/shop.slice", tree.machine])
     #expect(tree.change(since: counts) == .none)
-    // A subgroup, which the service might have created.
+    // A kill in a subgroup, which the service might have created.
     try tree.events(shop, 6)
     try tree.events("shop.slice", 10)
     try tree.machine(21)
@@ -148,7 +148,7 @@ import Testing
     #expect(tree.change(since: counts) == .inOwnGroup)
   }
 
-  /// Without a group a kill on the machine can concern another process.
+  /// Without a control group, the victim can be any process of the machine.
   @Test func machineCountIsNotOwnGroup() throws {
     let tree = try Tree()
     try tree.machine(20)
@@ -158,7 +158,7 @@ import Testing
     #expect(tree.change(since: counts) == .above)
   }
 
-  /// The file with the paths can be forged.
+  /// A run file can contain forged paths.
   @Test func opensOnlyKernelFiles() throws {
     let tree = try Tree()
     try tree.events(shop, 1)

@@ -5,10 +5,10 @@ import Testing
 
 @testable import CulpritBlackBox
 
-/// Hangs that the recorder cannot record because the stuck thread holds a lock that it needs.
+/// Hangs in which the stuck thread holds a lock that the recorder needs.
 @Suite(.ownThread) struct NotedHangTests {
-  @TemporaryDirectory private var place: String
-  private var directory: String { place + "/runs" }
+  @TemporaryDirectory private var base: String
+  private var directory: String { base + "/runs" }
 
   private func record(_ directory: String) -> RunRecord? {
     fileNames(in: directory, ".run").first.flatMap {
@@ -17,7 +17,7 @@ import Testing
     .flatMap { RunRecord(text: $0) }
   }
 
-  /// Whether a note with a frequent stack or a recorded stall is saved.
+  /// Whether a hang with at least 8 samples is saved, as a note or as a stall.
   private func isSaved(_ directory: String) -> Bool {
     let isNoted = record(directory)?.hangs.contains { $0.stacks.contains { $0.samples >= 8 } } == true
     let files = fileNames(in: directory, ".stall").compactMap { BlackBoxDirectory(path: directory).stall($0) }
@@ -40,7 +40,7 @@ import Testing
     }
     #expect(died.status == SIGKILL && !died.hasExited, "\(died)")
     let wasNoted = record(directory)?.hangs.isEmpty == false
-    // Without per-thread caches the recorder waits for the locked arena.
+    // Without per-thread caches, the recorder waits for the locked malloc arena.
     if scenario == "malloc" { #expect(wasNoted && fileNames(in: directory, ".stall").isEmpty) }
     let launch = try ChildProcess(
       ChildProcess.built("blackbox-process"),

@@ -24,7 +24,7 @@ struct PowerCutTests {
       try #require(!process.hasLeft)
       usleep(20_000)
     }
-    // The present data is safe after two more flushes.
+    // Two more flushes write all present data.
     let before = try #require(disk.written).flushes
     while try #require(disk.written).flushes < before + 2 {
       try #require(!process.hasLeft)

@@ -16,7 +16,7 @@ import Testing
     try FileManager.default.createDirectory(atPath: stalls, withIntermediateDirectories: true)
     try ChildProcess.copyProgram(ChildProcess.built("blackbox-process"), to: program)
     try ChildProcess.copyProgram("/bin/true", to: program + ".new")
-    // Modules are read at the suspicion, and again at the declaration if a second has passed.
+    // Modules are read when the stall is suspected, and again when it is declared after more than a second.
     let child = try ChildProcess(
       program,
       [stalls, "change-program", "\(change)"],

@@ -37,7 +37,7 @@ import Testing
     lines.split(separator: "\n").map { run.checked(String($0)) }.joined()
   }
 
-  /// The last note of each stall counts; ended stalls have none.
+  /// Keeps only the last note of each stall, and none of ended stalls.
   @Test func readsNotedHangs() throws {
     let module = Module(
       path: "/opt/my shop/shop",
@@ -82,7 +82,7 @@ import Testing
     #expect(try verdict("terminated 5\nended 6\n") == .cleanExit)
     #expect(try verdict(boot: "c") == .machineGone)
     #expect(try verdict("signal 11 0\n") == .crash(signal: 11))
-    // A fault during a stall is a crash; a sent signal ends a hang.
+    // During a stall, a fault is a crash, but a signal from another process ends a hang.
     #expect(try verdict("signal 11 0\n", open: true) == .crash(signal: 11))
     #expect(try verdict("signal 6 1\n", open: true) == .fatalHang)
     #expect(try verdict("signal 6 4242\n") == .crash(signal: 6))
@@ -93,7 +93,7 @@ import Testing
     // The victim can be any process of the machine.
     #expect(try verdict("", .above) == .possiblyOutOfMemory)
     #expect(try verdict("", .inOwnGroup) == .outOfMemory)
-    // A running process was not killed.
+    // A process that continued after exec was not killed.
     #expect(try verdict("", .inOwnGroup, wasReplaced: true) == .cleanExit)
     #expect(try verdict(open: true, .inOwnGroup, wasReplaced: true) == .fatalHang)
     #expect(try verdict("signal 11 0\n", wasReplaced: true) == .crash(signal: 11))
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  /// Without one of these fields two runs cannot be distinguished.
+  /// Two runs can be distinguished only with all these fields.
   @Test(arguments: ["process", "start", "boot", "namespace", "since"]) func rejectsRecordWithoutIdentity(word: String)
     throws
   {
@@ -231,7 +231,7 @@ import Testing
     #expect(ControlGroups.directories(of: "memory", groups: "4:cpu,memory:/a\n", mounts: mounts) == [])
   }
 
-  /// A quota applies to subgroups, in both versions.
+  /// A quota also applies to subgroups, so all parents are listed.
   @Test func findsGroupsWithCPUQuota() {
     let mounts = "36 31 0:33 / /sys/fs/cgroup/cpu rw shared:3 - cgroup cgroup rw,cpu,cpuacct"
     #expect(

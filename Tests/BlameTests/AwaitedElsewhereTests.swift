@@ -3,7 +3,7 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Tasks that are suspended while their work goes on elsewhere.
+/// Suspended tasks whose work continues elsewhere.
 @Suite struct AwaitedElsewhereTests {
   private static let section = "culprit.Watchdog.withSection(_:threshold:isolation:_:)"
   private static let body = "closure #1 in Timing.respond()"
@@ -23,7 +23,7 @@ import Testing
 
   @Test(arguments: [
     ["Timing.respond()", section, body, "d.get()"],
-    // The function that opens the section has no frame; a witness is in its place.
+    // The stack has a witness instead of the function that opens the section.
     ["handle()", "d.next()", section, body, "d.next()", "d.get()"],
     // The closure is passed to a function that opens the section.
     ["Timing.respond()", "measured()", section, "closure #1 in measured()", body, "d.get()"],
@@ -47,10 +47,10 @@ import Testing
     (["Timing.respond()", section, body, "Backend.query()", "d.get()"], "Backend.query()"),
     (["Timing.respond()", section, body, "Courier.await()"], "Courier.await()"),
     (["Timing.respond()", section, body, "closure #1 in Backend.all()", "d.get()"], "closure #1 in Backend.all()"),
-    // The section calls a function that is not one of its closures.
+    // The body of the section is a function, not a closure.
     (["Timing.respond()", section, "Backend.query()", "d.get()"], "Backend.query()"),
     (["Backend.query()", "d.get()"], "Backend.query()"),
-    // A task that sleeps has asked for the sleep.
+    // A sleeping function causes its own wait.
     (["Timing.respond()", section, body, "c.sleep(nanoseconds:)"], body),
   ]) func blamesOwnSuspendedFunction(stack: [String], culprit: String) {
     let blame = blame(suspendedIn: stack)

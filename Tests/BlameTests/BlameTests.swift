@@ -68,7 +68,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     }
   }
 
-  /// The function that runs the loop only distributes the time.
+  /// The caller of the run loop is the culprit, with the callbacks as parts.
   @Test func listsPartsBelowRunLoop() {
     var made = Synthetic()
     let stall = made.stall(
@@ -241,7 +241,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
       }
   }
 
-  /// One of two pool threads is not to blame for both; one of a stall's two samples is enough.
+  /// Half of the time is enough in a stall, but not in a pool of two threads.
   @Test func exactlyHalfOfPoolIsInsufficient() {
     func culprit(_ isHalfEnough: Bool) -> String? {
       Suspects(halves, total: .seconds(2), isHalfEnough: isHalfEnough).culprit()?.function.name
@@ -254,7 +254,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(Suspects(halves, total: .seconds(2)).culprit()?.function.name == "now")
   }
 
-  /// The compiler attributes some code to line 0.
+  /// Some code of the culprit has no line, so another frame supplies it.
   @Test func locationOfCulpritHasLine() {
     var made = Synthetic()
     let stall = made.stall(times(6, ["run", "A"]) + times(4, ["run", "B"]))
@@ -343,11 +343,11 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     switch way {
     case 0: stall.lostSamples = 28
     case 1: stall.isDamaged = true
-    // Only the last ones.
+    // The end of the stall has no samples.
     default: stall.samples.removeSubrange(12...)
     }
     let blame = made.blame(stall)
-    // The caller of both can be to blame.
+    // The common caller of A and B can be the culprit.
     #expect(blame.culpritName != "A" && blame.culpritName != "B", "\(String(describing: blame.culpritName))")
     #expect(blame.evidence.unobserved >= .seconds(2))
   }

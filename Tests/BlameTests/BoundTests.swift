@@ -15,7 +15,7 @@ import Testing
 
   private func text(_ frames: [WeightedStack.Frame]) -> String { frames.map { $0.resolved.function ?? "" }.joined() }
 
-  /// Folding can be undone, and no repetition remains.
+  /// Unfolding restores the original stack.
   @Test func foldingIsReversible() {
     var random = SplitMix(3)
     for _ in 0..<300 {
@@ -48,14 +48,14 @@ import Testing
     ("", []), ("a", [1]), ("aa", [2]), ("ab", [1, 1]), ("abab", [2, 1]), ("abcabcabc", [3, 1, 1]), ("xaab", [1, 2, 1]),
     ("abababa", [3, 1, 1]),
     ("abcdefghabcdefgh", [2, 1, 1, 1, 1, 1, 1, 1]),
-    // Longer cycles are not searched.
+    // Cycles of more than 8 functions are not searched.
     ("abcdefghiabcdefghi", Array(repeating: 1, count: 18)),
   ])
   func countsRepetitions(stack: String, counts: [Int]) {
     #expect(Recursion.folded(frames(stack)).map(\.count) == counts)
   }
 
-  /// The nearest of the most similar stacks supplies the callers. More than three common functions do not increase the
+  /// The nearest of the most similar stacks supplies the missing callers. At most three common functions count as
   /// similarity.
   @Test func completesTruncatedStacksFromNearestSimilar() {
     func completed(_ stacks: [String], cut: Int) -> String {
@@ -70,9 +70,9 @@ import Testing
     #expect(completed(["xab", "za", "ab", "ya"], cut: 2) == "xab")
     #expect(completed(["xabcd", "yabc", "abcd"], cut: 2) == "yabcd")
     #expect(completed(["abcd", "xabc", "yabcd"], cut: 0) == "xabcd")
-    // The last occurrence of the outermost remaining function.
+    // The outermost remaining function is matched at its last occurrence.
     #expect(completed(["xayab", "ab"], cut: 1) == "xayab")
-    // A recursive function is found where most of its callees match.
+    // A recursive function is matched where most of its callees agree.
     #expect(completed(["xabyac", "abyac"], cut: 1) == "xabyac")
     #expect(completed(["xaaab", "aab"], cut: 1) == "xaaab")
     #expect(completed(["xabab", "abab", "zab"], cut: 1) == "xabab")
@@ -146,7 +146,7 @@ import Testing
       try waiting([.inSystemCall(7), .inSystemCall(9), .inSystemCall(9), .running, .blocked])
         == StallReport.Waiting(samples: 4, of: 5, systemCall: "system call 9")
     )
-    // Ties go to the lower number.
+    // If calls are equally frequent, the lower number is reported.
     #expect(
       try waiting([.inSystemCall(9), .inSystemCall(7)])
         == StallReport.Waiting(samples: 2, of: 2, systemCall: "system call 7")
@@ -192,7 +192,7 @@ import Testing
     #expect(SampleTimes(of: stall, stall.samples, duration: .milliseconds(5500)).all[0] == .milliseconds(20))
   }
 
-  /// Wilson's intervals for 5 of 10, for none and for all (Agresti and Coull, 1998).
+  /// Wilson's intervals for 5, 0 and 10 of 10 (Agresti and Coull, 1998).
   @Test func sharesHaveWilsonIntervals() {
     func share(_ seconds: Int, of weights: [Double]) -> Share {
       Share(time: .seconds(seconds), of: .seconds(10), weights: weights)
@@ -203,7 +203,7 @@ import Testing
       #expect(abs(share.low - low) < 0.0001 && abs(share.high - high) < 0.0001)
       #expect(share.fraction == Double(time) / 10)
     }
-    // One heavy sample is one observation.
+    // A single sample is one observation, whatever its weight.
     #expect(abs(share(10, of: [10]).low - share(10, of: [3]).low) < 1e-9)
     #expect(share(5, of: []).low == 0 && share(5, of: []).high == 1)
     #expect(Share(time: .seconds(1), of: .zero, weights: ten).fraction == 0)

@@ -23,7 +23,7 @@ import Testing
     #expect(StallReport.CPUUse(counts) { $0 == 1 } == nil)
   }
 
-  /// Files before version 1.3, and kernels without schedstat.
+  /// Files before version 1.3 and kernels without schedstat lack counters.
   @Test func omitsUnknownCounters() {
     let counts = [count(0, used: 0, delayed: nil), count(100, used: 25, delayed: nil)]
     #expect(StallReport.CPUUse(counts) { _ in true } == StallReport.CPUUse(share: 0.25, runnableShare: nil))
@@ -31,7 +31,7 @@ import Testing
     #expect(StallReport.CPUUse(none) { _ in true } == nil)
   }
 
-  /// The kernel counts a wait when it ends, including the part before the first sample.
+  /// The kernel counts a wait for a CPU at its end, including the part before the first sample.
   @Test func limitsDelayToElapsedTime() {
     let counts = [count(0, used: 0, delayed: 0), count(100, used: 50, delayed: 400)]
     #expect(StallReport.CPUUse(counts) { _ in true } == StallReport.CPUUse(share: 0.5, runnableShare: 0.5))

@@ -21,7 +21,7 @@ import Testing
     return stall
   }
 
-  /// The descriptions of subjects in reports.
+  /// Returns the texts of `subjects` in reports.
   private func texts(_ subjects: [CauseSubject]) -> [String] { subjects.map { $0.description("x86_64").text } }
 
   private func causes(_ stall: Stall) -> [StallReport.Cause] { synthetic.blame(stall, architecture: "x86_64").causes }
@@ -93,7 +93,7 @@ import Testing
     #expect(unknown?.subjects.reduce(.zero) { $0 + $1.time } == unknown?.time)
   }
 
-  /// A poll of no descriptors is a sleep.
+  /// poll(2) without descriptors is a sleep.
   @Test mutating func classifiesPollByArguments() {
     let sleeping = stall(["c.start", "handle", "c.poll"], .inSystemCall(7)) { _, sample in
       sample.evidence.arguments = [0, 0, 1500, 0, 0, 0]
@@ -104,7 +104,7 @@ import Testing
     #expect(causes(sleeping).map(\.kind) == [.sleep] && causes(polling).map(\.kind) == [.signal])
   }
 
-  /// Mutexes inside the loader, stdio and the allocator belong to them.
+  /// Waits for mutexes inside the loader, stdio and the allocator are attributed to these libraries.
   @Test mutating func classifiesMutexesByOwningLibrary() {
     func of(_ functions: [String]) -> StallReport.Cause? {
       let waiting = ["c.start", "handle"] + functions + ["c.___pthread_mutex_lock", "c.__lll_lock_wait"]
@@ -130,7 +130,7 @@ import Testing
     expectWhole(causes, stall)
   }
 
-  /// The kernel counts a wait for a CPU when the wait ends, so earlier samples get a part of it.
+  /// The kernel counts a wait for a CPU at its end, so the report distributes the wait over earlier samples.
   @Test mutating func distributesLateRunDelayOverEarlierSamples() {
     let stall = stall(["c.start", "handle"]) { place, sample in
       sample.cpuTime = place < 19 ? .milliseconds(1) : .milliseconds(2)
@@ -177,7 +177,7 @@ import Testing
     let ready = stall(["c.start", "handle"]) { _, sample in sample.cpuTime = sample.age * 0.26 }
     #expect(shares(ready) == [.computing: 0.26, .noCPU: 0.74])
     #expect(abs((synthetic.blame(ready).culprit?.cpuUse?.share ?? 0) - 0.26) < 0.001)
-    // The thread waits for half of the time, and for a CPU in the other half.
+    // The thread sleeps for half of the time, and needs a CPU in the other half.
     let inTurn = stall(["c.start", "handle", "c.clock_nanosleep"]) { place, sample in
       sample.cpuTime = sample.age * 0.26
       if place.isMultiple(of: 2) { sample.activity = .inSystemCall(230) }
@@ -203,7 +203,7 @@ import Testing
     #expect(causes(polling).first?.subjects.first?.text == texts([.work(.library("c.curl_perform"))])[0])
   }
 
-  /// Memory pressure evicts files, which are then read again.
+  /// Memory pressure evicts file pages, which are then read again.
   @Test(arguments: [(0, StallReport.Cause.Kind.file), (300, .file), (1500, .memory)])
   mutating func distinguishesMemoryPressureFromFileAccess(stalled: Int, kind: StallReport.Cause.Kind) {
     let stall = stall(["c.start", "handle", "c.openat"], .inSystemCall(257)) { place, sample in

@@ -9,7 +9,7 @@ import Testing
     ResolvedFrame("f", raw: raw, start: start, at: start)
   }
 
-  /// An inlined function has its caller's start or none.
+  /// Mangled names identify functions, because the start address of an inlined function is its caller's or unknown.
   @Test func mangledNameIdentifiesFunction() {
     #expect(FunctionIdentity(frame("$s4shop1fyyF", start: 16)) == FunctionIdentity(frame("$s4shop1fyyF", start: 32)))
     #expect(FunctionIdentity(frame("_ZN4shop1fEv", start: 16)) == FunctionIdentity(frame("_ZN4shop1fEv", start: 32)))
@@ -58,8 +58,8 @@ import Testing
     StallReport.QueueProgress(stoodStill: stoodStill, samples: samples, of: all)
   }
 
-  /// A thread can be delayed before it reports the end of its work, and be sampled again. That sample must not extend
-  /// the stall. For unfinished work the last sample is the newest information.
+  /// A sample between the end of the work and its report must not extend the stall. If the work is unfinished, the last
+  /// sample determines the duration.
   @Test func ignoresSamplesAfterEnd() {
     var late = stall(.loop, [(0, "a"), (0, "a"), (0, "b"), (0, "b")])
     (late.duration, late.hasEnded) = (.milliseconds(200), true)
@@ -71,12 +71,12 @@ import Testing
   }
 
   @Test func countsWaitingItems() {
-    // The probe is the oldest item here.
+    // Here the probe is the oldest item.
     #expect(queue([(5, 1), (5, 3), (5, 0), (5, 8), (5, 2)]) == work(7, oldest: .milliseconds(300)))
     #expect(queue([(5, 4), (6, 3), (6, 2)], .pool) == work(3, isLowerBound: true, oldest: .milliseconds(100)))
-    // The last sample can come when the next item was already dequeued.
+    // The next item can be dequeued before the last sample.
     #expect(queue([(5, 21), (5, 21), (5, 21), (6, 20)]) == work(20, oldest: .milliseconds(200)))
-    // An item dequeued at each sample gives no waiting time.
+    // If each sample finds an item dequeued, the waiting time is unknown.
     #expect(queue([(5, 4), (6, 3), (7, 2)], .executor) == work(3))
     #expect(queue([(5, 1), (5, 1)]) == work(0))
     #expect(queue([(5, 1000), (6, 900)]) == work(999, isLowerBound: true))
@@ -87,7 +87,7 @@ import Testing
 
   @Test func detectsQueueProgress() {
     #expect(blame(stall(.queue, [(5, ""), (5, ""), (0, ""), (5, "")])).queueProgress == progress(true, 3, of: 3))
-    // Work that was active when the probe was sent can have ended at once.
+    // The work that was active when the probe was sent might have ended at once.
     #expect(blame(stall(.queue, [(4, ""), (5, ""), (5, ""), (5, "")])).queueProgress == progress(true, 3, of: 4))
     #expect(blame(stall(.queue, [(5, ""), (6, ""), (6, ""), (7, "")])).queueProgress == progress(false, 2, of: 3))
     #expect(blame(stall(.queue, [(5, ""), (0, "")])).queueProgress == nil)

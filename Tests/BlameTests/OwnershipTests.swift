@@ -50,7 +50,7 @@ import Testing
     #expect(CodeOwner.package(of: frame) == package)
   }
 
-  /// Only directories below the package root count: a home directory can be called checkouts.
+  /// Only directories below the package root count: the root itself can be inside `checkouts`.
   @Test(arguments: ["/ci/checkouts/shop", "/home/a/.build/checkouts/shop", "/usr/lib/shop"])
   func ignoresLocationOfBuildDirectory(directory: String) {
     func owner(_ path: String) -> CodeOwner {
@@ -89,11 +89,11 @@ import Testing
   ])
   func distinguishesOwnNamesFromRuntimeNames(name: String) {
     #expect(CodeOwner.owner(of: frame(name)) == .own)
-    // An archive without debug information.
+    // A function of an archive without debug information.
     #expect(CodeOwner.owner(of: frame(name, origin: .undescribed)) == .dependency)
   }
 
-  /// Witnesses, accessors and helpers are in the unit that uses them, and have no line.
+  /// The compiler adds witnesses, accessors and helpers to each unit that uses them, without a line.
   @Test func compilerGlueBelongsToSystem() {
     let unit = "/src/shop/Sources/Shop/main.swift"
     #expect(CodeOwner.owner(of: frame(raw: "$s11DequeModule0A0V", swift: "DequeModule", unit: unit)) == .system)

@@ -3,7 +3,8 @@ import Testing
 
 @testable import CulpritBlame
 
-/// Rings of threads in Swift initializers. The kernel refuses the last wait of a ring, and `swift_once` tries again.
+/// Rings of threads that wait for each other's initializers. The kernel refuses the last wait of a ring, and
+/// `swift_once` retries.
 @Suite struct SpinningWaitTests {
   private var synthetic = Synthetic()
   private let itself = [
@@ -70,7 +71,7 @@ import Testing
     #expect(chain.isDeadlock && chain.links.map(\.holder.id) == [2, 1] && blame.causes.map(\.kind) == [.deadlock])
   }
 
-  /// Without accessors, which can be inlined, the only initializing thread is the holder.
+  /// If accessors are inlined, the only thread inside an initializer is the holder.
   @Test mutating func findsRingByExclusion() {
     #expect(blame(stall(first)).waitChains.first?.links.map(\.holder.id) == [1])
     #expect(blame(stall(first, [second, second])).waitChains.isEmpty)
@@ -89,7 +90,7 @@ import Testing
     #expect(blame(once).waitChains.first?.isDeadlock == false)
   }
 
-  /// `std::call_once` on itself sleeps.
+  /// A recursive `std::call_once` sleeps instead of spinning.
   @Test mutating func reportsSelfWaitingCallOnce() throws {
     var stall = stall([
       "c.start", "handle", "tax", "c.__pthread_once_slow", "loadTax", "tax", "c.__pthread_once_slow", "c.futex_wait",
@@ -101,7 +102,7 @@ import Testing
     #expect(try #require(blame(stall).waitChains.first).isDeadlock && blame(stall).causes.map(\.kind) == [.deadlock])
   }
 
-  /// The other thread initializes the value, and waits for a group that might still be left.
+  /// The initializing thread waits for a dispatch group, which can still become empty, so there is no deadlock.
   @Test mutating func unknownStateIsNoDeadlock() {
     let other = ["c.start", "serve", "c.taxAccessor", "c.swift_once", "loadTax", "c.dispatch_group_wait", "c.syscall"]
     var stall = stall(first, [other])
@@ -110,7 +111,7 @@ import Testing
     #expect(!blame.waitChains.contains(where: \.isDeadlock) && !blame.causes.contains { $0.kind == .deadlock })
   }
 
-  /// An initializer of a stripped program runs, or waits for a semaphore, inside another initializer.
+  /// In a stripped program, an unnamed initializer computes inside another initializer, and does not count as waiting.
   @Test mutating func unnamedFunctionsAreNoSystemCalls() {
     let stall = stall(Array(itself.prefix(4)) + ["c.priceAccessor", "c.swift_once", "loadPrices"])
     let synthetic = synthetic

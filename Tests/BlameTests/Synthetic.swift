@@ -10,7 +10,7 @@ struct Synthetic {
   private var names: [UInt64: String] = [:]
   private var addresses: [String: UInt64] = [:]
 
-  /// Returns the address of `name`, always the same one.
+  /// Returns the fixed address of `name`.
   private mutating func address(_ name: String) -> UInt64 {
     if let address = addresses[name] { return address }
     let address = UInt64(addresses.count + 1) * 0x1000
@@ -19,7 +19,8 @@ struct Synthetic {
     return address
   }
 
-  /// A stall with the stacks `timeline`, outermost first, `interval` apart. An empty stack is a failed capture.
+  /// A stall with the stacks `timeline`, outermost function first, `interval` apart. An empty stack is a failed
+  /// capture.
   mutating func stall(
     _ timeline: [[String]],
     interval: Duration = .milliseconds(100),
@@ -83,17 +84,17 @@ extension StallReport {
 }
 
 extension StallReport.Finding {
-  /// The symbolized frame of the function, which only a decoded report lacks.
+  /// The symbolized frame of the function. Decoded reports have none.
   var frame: ResolvedFrame { function.resolved }
 }
 
 extension StallReport.Node {
-  /// The symbolized frame of the function, which only a decoded report lacks.
+  /// The symbolized frame of the function. Decoded reports have none.
   var frame: ResolvedFrame { function.resolved }
 }
 
 extension StallReport.Function {
-  /// The symbolized frame, which only a decoded report lacks.
+  /// The symbolized frame. Decoded reports have none.
   var resolved: ResolvedFrame { frame ?? ResolvedFrame(function: nil, module: "", address: .file(FileAddress(0))) }
   /// The readable name.
   var function: String? { resolved.function }

@@ -11,8 +11,8 @@ import Testing
     Stack(frames: frames.map { frame($0, $1) }, end: end)
   }
 
-  /// Addresses 1 to 9 are starts of async functions' parts, 11 to 19 are inside them. 20 has no name, 30 is C++, 40 is
-  /// compiler-generated.
+  /// Addresses 1 to 9 begin parts of async functions, and 11 to 19 are inside these parts. 20 has no name, 30 is C++,
+  /// 40 is compiler-generated.
   private func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
     let number = frame.address.value
     let name: String? =

@@ -34,7 +34,7 @@ import Testing
     #expect(names(timeline(functions)) == ["load", "store"])
   }
 
-  /// Several short samples make a stretch if they cover enough of the stall; one sample must cover more.
+  /// Consecutive samples form a stretch if they cover enough of the stall. A single sample must cover more.
   @Test mutating func keepsShortStretches() {
     func of(_ counts: [(String, Int)]) -> [String?] {
       names(timeline(counts.flatMap { Array(repeating: $0.0, count: $0.1) }))

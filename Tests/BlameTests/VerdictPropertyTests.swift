@@ -71,7 +71,7 @@ private struct CallingProgram {
       let names = Set(stacks.joined()).filter(isOwn)
       let most = names.map { held(by: $0, in: stacks) }.max() ?? 0
       let culprit = blame.culprit?.frame.function
-      // The entry point's self time is its own.
+      // Samples without own functions count for the entry point.
       let bare = stacks.count { !$0.contains(where: isOwn) && $0.contains("main") }
       // Two functions with half of the time each are a tie.
       if most * 100 > stacks.count * 51 { #expect(culprit != nil && culprit != "main", "\(stacks)") }
@@ -88,7 +88,8 @@ private struct CallingProgram {
     }
   }
 
-  /// The culprit gets time from functions that do not lead to it. Library callbacks and their callers are excluded.
+  /// A culprit that gets samples of unrelated functions stays the culprit. Library callbacks and their callers are
+  /// excluded.
   @Test func addedTimeKeepsCulprit() {
     var random = SplitMix(0)
     for (stacks, blame) in Self.verdicts {
@@ -102,7 +103,7 @@ private struct CallingProgram {
         changed[index] = path
       }
       let found = Self.blame(changed).culprit?.frame.function
-      // The order of samples decides whether a library calls back repeatedly, and more samples can change that.
+      // The order of samples shows whether a library calls back repeatedly, so changed samples can change the verdict.
       let isCalledBack = stacks.contains { stack in
         guard let found, let one = stack.lastIndex(of: found), let other = stack.lastIndex(of: name) else {
           return false

@@ -13,7 +13,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     return made.blame(stall)
   }
 
-  /// A varying part of a sort's samples is in its comparison, in random order.
+  /// A random part of the samples is in the algorithm's callback.
   @Test(arguments: ["c.sort", "c.qsort", "c.dispatch_apply"], 0..<20)
   func alwaysBlamesCallerOfAlgorithm(algorithm: String, run: Int) {
     var random = SplitMix(UInt64(run))
@@ -60,9 +60,9 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     }
     let called = blame(work("run"))
     #expect(called.culpritName == "run" && Set(called.parts.map(\.frame.function)) == ["deep", "B"])
-    let nobody = blame(work("main"))
-    #expect(nobody.verdict == .noSingleCulprit && Set(nobody.contenderNames) == ["deep", "B"])
-    #expect(nobody.dominant?.frame.function == "main")
+    let undecided = blame(work("main"))
+    #expect(undecided.verdict == .noSingleCulprit && Set(undecided.contenderNames) == ["deep", "B"])
+    #expect(undecided.dominant?.frame.function == "main")
   }
 
   @Test func clearMajorityIsNoTie() {

@@ -11,8 +11,7 @@ import Testing
     HeldLock(kind: .mutex, address: address, holderID: holder, waiterID: 1)
   }
 
-  /// A stall of thread 1, which waits for `lock` for the whole second. `holders` has the other threads with their locks
-  /// and waits.
+  /// A stall of 1 s in which thread 1 waits for `lock`. `holders` are the other threads, with their locks and waits.
   private mutating func stall(
     waitingFor lock: HeldLock,
     _ holders: [(id: Int32, address: UInt64, stack: [String], lock: HeldLock?)],
@@ -66,18 +65,18 @@ import Testing
 
   @Test(arguments: [true, false], [true, false]) mutating func reportsStaticCycleAsDeadlock(
     isHeld: Bool,
-    standsStill: Bool
+    isBlocked: Bool
   ) throws {
     let moving = (0..<10).map { Duration.milliseconds($0) }
     let stall = stall(
       waitingFor: mutex(100, 2),
       [(2, 100, ["c.start", "move", "c.pthread_mutex_lock"], mutex(200, 1))],
       isHeld: isHeld,
-      cpu: standsStill ? still : moving
+      cpu: isBlocked ? still : moving
     )
     let chain = try #require(synthetic.blame(stall).waitChains.first)
     #expect(chain.links.map(\.holder.id) == [2, 1] && chain.links[1].holder.name == "main")
-    #expect(chain.isDeadlock == standsStill)
+    #expect(chain.isDeadlock == isBlocked)
   }
 
   @Test mutating func cycleThatCanEndIsNoDeadlock() {
@@ -105,7 +104,7 @@ import Testing
     #expect(isDeadlock(moved) == false)
   }
 
-  /// The lock had changed hands when it was read.
+  /// The recorded owner itself waits for the lock, which another thread now owns.
   @Test mutating func waiterIsNotOwner() throws {
     let stall = stall(
       waitingFor: mutex(100, 2),
@@ -137,14 +136,14 @@ import Testing
   }
 
   @Test mutating func followsWorkAcrossThreads() throws {
-    // Declared on thread 1, the stall waits on thread 5 for a lock of thread 1.
+    // The work began on thread 1, and now waits on thread 5 for a lock of thread 1.
     var stall = stall(waitingFor: mutex(100, 1), [(1, 100, ["c.start", "other", "c.read"], nil)], cpu: still)
     for place in stall.samples.indices { stall.samples[place].lock?.waiterID = 5 }
     let chain = try #require(synthetic.blame(stall).waitChains.first)
     #expect(!chain.isDeadlock && chain.links.map { $0.culprit?.frame.function } == ["other"])
   }
 
-  /// Few samples are kept of a long stall, but a thread that used no CPU time between two of them stood still.
+  /// Samples of a long stall are far apart, but equal CPU times prove that the threads did not run.
   @Test mutating func reportsLongDeadlock() throws {
     var long = stall(
       waitingFor: mutex(100, 2),
@@ -187,7 +186,7 @@ import Testing
       )
       #expect(synthetic.blame(stall).waitChains.isEmpty != isLock, "\(name)")
     }
-    // The kernel keeps the owner's id in the word.
+    // A lock word contains its owner's id, so the stack needs no lock function.
     var word = stall
     for place in word.samples.indices { word.samples[place].lock?.kind = .word }
     #expect(synthetic.blame(word).waitChains.count == 1)

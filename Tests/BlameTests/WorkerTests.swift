@@ -6,10 +6,10 @@ import Testing
 @testable import CulpritBlame
 
 @Suite struct WorkerTests {
-  /// A thread's functions with the ages in ms from which they ran, sampled every 10 ms.
+  /// A thread's functions with their start times in ms, sampled every 10 ms.
   private typealias Work = [(function: UInt64, from: Int)]
 
-  /// The verdict on a stall of 1 s of a pool whose threads did `work`. Thread ids begin at 101.
+  /// Returns the report of a pool's stall of 1 s. Its threads, numbered from 101, did `work`.
   private func blame(_ work: [Work], from first: [Int] = [], to last: [Int] = []) -> StallReport {
     var stall = Stall(
       "Swift concurrency",
@@ -23,7 +23,7 @@ import Testing
       let (begin, end) = (first.isEmpty ? 0 : first[number], last.isEmpty ? 1000 : last[number])
       for age in stride(from: begin + 5, to: end, by: 10) {
         let function = work.last { $0.from <= age }?.function ?? 0
-        // Half of the time, with a different offset for each thread.
+        // CPU time is half of the age, with a different offset for each thread.
         let used = Duration.milliseconds(10_000 * number + age / 2)
         let thread = Int32(101 + number)
         stall.samples.append(Sample(.milliseconds(age), Int(function), .running, used: used, threadID: thread))

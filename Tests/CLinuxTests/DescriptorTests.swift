@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Descriptors that the library keeps, and that the service may close.
+/// Descriptors of the library, which the service might close.
 @Suite struct DescriptorTests {
   @Test func recognizesKeptDescriptor() {
     let number = unnamedFile()
@@ -15,7 +15,7 @@ import Testing
     #expect(kept.number == -1 && !clinux_descriptor_is_ours(&kept))
     // The number can belong to another file by now.
     #expect(!clinux_descriptor_is_same(&other, number) && clinux_descriptor_is_ours(&other))
-    // Once more does nothing.
+    // A second close does nothing.
     clinux_descriptor_close(&kept)
     clinux_descriptor_close(&other)
   }
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  /// The same file by another number is the same; another file, by whatever number, is not.
+  /// A duplicate descriptor refers to the kept file; a descriptor of another file does not.
   @Test func identifiesFileByInode() {
     var kept = clinux_descriptor_keep(unnamedFile())
     let (again, other) = (dup(kept.number), unnamedFile())
@@ -48,7 +48,7 @@ import Testing
     clinux_descriptor_close(&kept)
   }
 
-  /// The service has closed the descriptor and opened another file under its number, which must stay open.
+  /// The service has reused the descriptor's number for another file, which must stay open.
   @Test func doesNotCloseReusedDescriptor() {
     var kept = clinux_descriptor_keep(unnamedFile())
     let number = kept.number

@@ -8,7 +8,7 @@ import Testing
 @Suite(.serialized) struct ForkingTests {
   init() { clinux_fork_start() }
 
-  /// Two words for each registered thread: one is changed before its work, the other one after it.
+  /// Two words for each registered thread: `begun` changes before its work, `done` after its work.
   private struct Words {
     var begun: InlineArray<3, UInt64> = [0, 0, 0]
     var done: InlineArray<3, UInt64> = [0, 0, 0]
@@ -18,8 +18,8 @@ import Testing
     let value = Atomic<Int32>(-1)
   }
 
-  /// Runs `body` in a child. Returns its result, or 100 if the child was killed, and whether the fork has waited for
-  /// all working threads. `body` must call only C: other threads of the tests can hold locks of the runtime.
+  /// Runs `body` in a child. Returns the result of `body`, or 100 if the child was killed, and whether the fork waited
+  /// for all working threads. `body` must call only C, because other threads can hold locks of the Swift runtime.
   private func inChild(_ body: () -> Int32) -> (outcome: Int32, hasWaited: Bool) {
     let impatient = clinux_fork_impatient_count()
     let child = workload_plain_fork()
@@ -70,7 +70,7 @@ import Testing
     for number in 0..<count { #expect(words.pointer.pointee.done[number] > 0) }
   }
 
-  /// Forks do not wait indefinitely for a stuck thread, and not at all for threads that have left.
+  /// A fork waits only briefly for a stuck thread, and not at all for resting or ended threads.
   @Test func forkDoesNotWaitForStuckThreads() {
     let (isWorking, isOver) = (Shared(clinux_wakeup()), Shared(clinux_wakeup()))
     func wait(for wakeup: Shared<clinux_wakeup>) {
@@ -78,7 +78,7 @@ import Testing
         clinux_wakeup_wait(wakeup.pointer, clinux_wakeup_seen(wakeup.pointer), clinux_clock_ns() + 50_000_000)
       }
     }
-    let heldUp = RunningThread {
+    let stuck = RunningThread {
       clinux_fork_enter()
       clinux_wakeup_stop(isWorking.pointer)
       wait(for: isOver)
@@ -95,7 +95,7 @@ import Testing
     #expect(inChild { 7 } == (7, false))
     #expect(inChild { 8 } == (8, false))
     clinux_wakeup_stop(isOver.pointer)
-    heldUp.join()
+    stuck.join()
     resting.join()
     #expect(inChild { 9 } == (9, true))
   }

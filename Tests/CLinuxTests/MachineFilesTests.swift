@@ -2,12 +2,12 @@ import CCulpritLinux
 import Glibc
 import Testing
 
-/// Whether the kernel itself answers for a file.
+/// Recognition of files in /proc and /sys.
 @Suite struct MachineFilesTests {
   @Test(arguments: ["/proc/self", "/proc/self/stat", "/proc/sys/kernel/ostype", "/sys/kernel"])
   func recognizesKernelFiles(path: String) { #expect(clinux_process_is_kernels(path)) }
 
-  /// Missing files, files on other file systems, and paths through those are not the kernel's.
+  /// Rejects missing files, files on other file systems, and paths through other file systems.
   @Test(arguments: [
     "/proc/none", "/dev/null", "/proc/self/root/etc", "/etc/passwd", "",
     "/proc/self/" + String(repeating: "task/../", count: 20) + "stat",

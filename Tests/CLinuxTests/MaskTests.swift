@@ -3,11 +3,11 @@ import Glibc
 import TestWorkloads
 import Testing
 
-/// Which signals threads let in, and writing without being ended by one.
+/// Signal masks of threads, and writes that do not raise SIGPIPE.
 @Suite struct MaskTests {
   private func bit(_ signal: Int32) -> UInt64 { 1 << UInt64(signal - 1) }
 
-  /// Runs `body` on a new thread, so that its mask affects no other code.
+  /// Runs `body` on a new thread, whose mask affects no other code.
   private func onThread(_ body: @escaping () -> Void) { RunningThread(body).join() }
 
   private func ask(_ signal: Int32, of thread: Int32 = clinux_task_self()) -> clinux_mask_answer {
@@ -38,15 +38,15 @@ import Testing
           "\(signal)"
         )
       }
-      // The C library never blocks its own signals, and the kernel refuses to block some.
+      // The C library never blocks its own signals, and the kernel ignores SIGKILL and SIGSTOP.
       _ = clinux_mask_set(.max)
       #expect(clinux_mask_get() == ~(bit(32) | bit(33) | bit(SIGKILL) | bit(SIGSTOP)))
       #expect(clinux_mask_set(before) != before)
     }
   }
 
-  /// Users from a directory service can be in many groups, which the kernel lists in the status file before the mask.
-  @Test(.enabled(if: getuid() == 0, "only root says which groups it is in"), arguments: [280, 330, 400, 6000, 65536])
+  /// Users from a directory service can have many groups. The status file lists the groups before the mask.
+  @Test(.enabled(if: getuid() == 0, "only root can set its groups"), arguments: [280, 330, 400, 6000, 65536])
   func readsMaskBehindManyGroups(count: Int32) {
     onThread {
       #expect(workload_be_in_groups(count))
@@ -54,7 +54,7 @@ import Testing
       var seen: UInt64 = 0
       #expect(clinux_mask_of_thread(clinux_task_self(), &seen) && seen == bit(SIGUSR2))
       #expect(ask(SIGUSR2) == CLINUX_MASK_KEEPS_OUT)
-      // A thread that asks runs.
+      // The calling thread runs, so it does not wait for the signal.
       #expect(ask(SIGUSR1) == CLINUX_MASK_LETS_IN)
       var text = [CChar](repeating: 0, count: 4096)
       let length = clinux_task_read_status(clinux_task_self(), &text, text.count)
@@ -93,7 +93,7 @@ import Testing
     return sigismember(&set, SIGPIPE) == 1
   }
 
-  /// Nobody is ended by a pipe that has no reader, and no signal stays behind; one that was pending before does.
+  /// A write to a pipe without readers raises no signal. A SIGPIPE that was already pending stays pending.
   @Test func survivesWriteToClosedPipe() {
     onThread {
       var ends: [Int32] = [0, 0]
@@ -101,7 +101,7 @@ import Testing
       for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
       #expect(clinux_write(ends[1], "abc", 3) == 3)
       close(ends[0])
-      // A child that another test is just starting may have it for a moment.
+      // A child of another test can briefly hold the read end.
       for _ in 0..<10_000 where clinux_write(ends[1], "abc", 3) != -1 { usleep(1000) }
       let before = clinux_mask_get()
       errno = 0
@@ -112,7 +112,7 @@ import Testing
       pthread_kill(pthread_self(), SIGPIPE)
       #expect(pending())
       #expect(clinux_write(ends[1], "abc", 3) == -1 && pending())
-      // Taken, before the mask lets it in.
+      // Consumes the signal before the mask is restored.
       var set = sigset_t()
       sigemptyset(&set)
       sigaddset(&set, SIGPIPE)

@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  /// Also where the process must not write files as long as a window: it is neither ended by SIGXFSZ nor blinded.
+  /// Memory is read by writing it to a file. File size limits must cause neither SIGXFSZ nor failed reads.
   @Test func survivesFileSizeLimit() {
     #expect(workload_fork { pagesReadWithLimits() } == 4)
     #expect(
@@ -86,7 +86,7 @@ import Testing
     (module.start..<module.end).contains(address)
   }
 
-  /// Where the file is mapped that is mapped at `address`, and its path, by this process's map.
+  /// The start and the path of the file mapped at `address`, from /proc/self/maps.
   private func mapping(of address: UInt64) -> (start: UInt64, path: String)? {
     guard let file = fopen("/proc/self/maps", "re") else { return nil }
     defer { fclose(file) }
@@ -105,7 +105,7 @@ import Testing
     return nil
   }
 
-  /// The module of code is where its file is mapped; code in none is in none.
+  /// A module begins at the mapping of its file. Memory without a file has no module.
   @Test func findsModuleOfCode() throws {
     let symbol = try #require(dlsym(nil, "getaddrinfo"))
     let address = UInt64(UInt(bitPattern: symbol))
@@ -122,7 +122,7 @@ import Testing
     #expect(clinux_module_file(address, &start, &path, path.count))
     let name = String(decoding: path.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     #expect(name.split(separator: "/").last == mapped.path.split(separator: "/").last && start == mapped.start)
-    // A path has room for itself and its end, and not without that.
+    // The buffer must hold the path and its final NUL.
     for (length, fits) in [(name.utf8.count + 1, true), (name.utf8.count, false), (1, false), (0, false)] {
       #expect(clinux_module_file(address, &start, &path, length) == fits, "\(length)")
     }

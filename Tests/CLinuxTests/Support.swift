@@ -4,7 +4,7 @@ import Glibc
 
 let page = 4096
 
-/// A thread that runs `body`. The caller joins it.
+/// A thread that the caller must join.
 struct RunningThread {
   private let thread: pthread_t
 
@@ -13,7 +13,7 @@ struct RunningThread {
     init(_ run: @escaping () -> Void) { self.run = run }
   }
 
-  /// Starts it, with `attributes` where there are any.
+  /// Starts the thread, with `attributes` if given.
   init(attributes: UnsafePointer<pthread_attr_t>? = nil, _ body: @escaping () -> Void) {
     var thread = pthread_t()
     let context = Unmanaged.passRetained(Body(body)).toOpaque()
@@ -21,7 +21,7 @@ struct RunningThread {
       &thread,
       attributes,
       { context in
-        // SAFETY: the starter has retained it for this thread.
+        // SAFETY: the initializer retained the body for this thread.
         context.map { Unmanaged<Body>.fromOpaque($0).takeRetainedValue() }?.run()
         return nil
       },

@@ -4,7 +4,7 @@ import Testing
 
 /// The kernel's information on threads.
 @Suite(.serialized) struct TaskTests {
-  /// A thread called `name` that sleeps, while `body` gets its id.
+  /// Calls `body` with the id of a sleeping thread called `name`.
   private func withSleeper(_ name: String, _ body: (Int32) throws -> Void) rethrows {
     let id = Shared(Int32(0))
     let wakeup = Shared(clinux_wakeup())
@@ -22,7 +22,7 @@ import Testing
     try body(id.pointer.pointee)
   }
 
-  /// Every thread that is there all the time is listed, once; there is none that is not the process's.
+  /// Each live thread of the process is listed once.
   @Test func listsEachThreadOnce() {
     #expect(clinux_task_start() == 0 && clinux_task_start() == 0)
     withSleeper("listed") { sleeper in
@@ -76,14 +76,14 @@ import Testing
     }
     #expect(clinux_task_open_file(1 << 29, "/stat").number == -ENOENT)
     #expect(clinux_task_open_syscall(1 << 29).number == -ENOENT)
-    // It is that thread's, not the caller's or the process's.
+    // The file belongs to the given thread.
     var status = clinux_task_open_file(getpid(), "/stat")
     var text = [UInt8](repeating: 0, count: 64)
     #expect(read(status.number, &text, 64) > 0 && String(decoding: text, as: UTF8.self).hasPrefix("\(getpid()) ("))
     clinux_descriptor_close(&status)
   }
 
-  /// The second number of the file is the time that the thread was runnable without a CPU.
+  /// The second field of schedstat is the time that the thread was runnable without a CPU.
   @Test func readsRunDelayFromKernel() throws {
     func second(_ path: String) throws -> UInt64 {
       let descriptor = open(path, O_RDONLY)
@@ -95,7 +95,7 @@ import Testing
     }
     try withSleeper("waits") { sleeper in
       for _ in 0..<10_000 where !clinux_task_is_asleep(sleeper) { usleep(1000) }
-      // It does not change while it sleeps.
+      // A sleeping thread's delay does not change.
       let known = try second("/proc/self/task/\(sleeper)/schedstat")
       var turns: UInt64 = 0
       #expect(clinux_task_run_delay_ns(sleeper, &turns) == known && (turns > 0) == (known != .max))
@@ -107,7 +107,7 @@ import Testing
     let before = try second("/proc/thread-self/schedstat")
     let starved = clinux_task_starved_ns(schedule)
     #expect((before...(try second("/proc/thread-self/schedstat"))).contains(starved))
-    // The service has closed it.
+    // The service has closed the descriptor.
     close(schedule.number)
     let again = clinux_task_starved_ns(schedule)
     #expect((starved...(try second("/proc/thread-self/schedstat"))).contains(again))

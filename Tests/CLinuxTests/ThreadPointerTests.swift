@@ -2,7 +2,7 @@ import CCulpritLinux
 import Glibc
 import Testing
 
-/// The C library's interface for debuggers to its list of threads.
+/// Thread pointers from the C library's interface for debuggers.
 @Suite(.serialized) struct ThreadPointerTests {
   init() {
     _ = clinux_memory_start()
@@ -12,7 +12,7 @@ import Testing
   private func list(_ max: Int = 4096) -> [Int32: UInt64] {
     var found = [clinux_thread_pointer](repeating: clinux_thread_pointer(), count: max)
     var count = 0
-    // It reads much: other tests read at the same time, and do not wait for long.
+    // In a separate context, the long listing does not delay reads of other tests.
     RunningThread {
       clinux_context_enter_watchers()
       count = clinux_thread_pointer_list(&found, max)
@@ -27,7 +27,7 @@ import Testing
     let wakeup = Shared(clinux_wakeup())
     let threads = (0..<count).map { index in
       RunningThread {
-        // SAFETY: each thread writes to its own element, and notifies after that.
+        // SAFETY: each thread writes to its own element, and then notifies.
         own[index] = clinux_thread_pointer(pointer: clinux_thread_pointer_own(), tid: clinux_task_self())
         clinux_wakeup_notify(wakeup.pointer)
         while !clinux_wakeup_stopping(wakeup.pointer) {
@@ -53,15 +53,15 @@ import Testing
         #expect(clinux_thread_pointer_is(pointer, id))
       }
       #expect(found[clinux_task_self()] == clinux_thread_pointer_own())
-      // The main thread is on a stack that the C library has not made.
+      // The kernel, not the C library, allocated the main thread's stack.
       #expect(found[getpid()] != nil)
       #expect(Set(found.values).count == found.count)
-      // No more than there is room for.
+      // The size of the buffer limits the list.
       #expect(list(7).count == 7 && list(0).isEmpty)
     }
   }
 
-  /// By its number alone, with the size that pthread_create(3) gave its stack.
+  /// A thread id is enough to find a thread's pointer and stack size.
   @Test func findsThreadsAndTheirStacks() {
     withThreads(40) { own in
       var found: [Int32: UInt64] = [:]
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  /// The lists change during the walk: every entry found is correct, and threads that stay are found.
+  /// Threads start and end during each listing. All listed entries must be correct.
   @Test func toleratesThreadChurn() {
     withThreads(4) { own in
       let isOver = Shared(clinux_wakeup())
@@ -123,8 +123,8 @@ import Testing
       }
       clinux_wakeup_stop(isOver.pointer)
       for thread in churning { thread.join() }
-      // A walk that meets a change ends early at times; not most of the time.
-      #expect(complete > 1500, "\(complete) of 3000 lists had every thread that stayed")
+      // A concurrent change can truncate a list, but most lists must be complete.
+      #expect(complete > 1500, "\(complete) of 3000 lists were complete")
     }
   }
 }

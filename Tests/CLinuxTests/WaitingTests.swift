@@ -2,14 +2,14 @@ import CCulpritLinux
 import Glibc
 import Testing
 
-/// Waiting for a word, and locks made of one.
+/// Waits for a change of a word, and locks that consist of one word.
 @Suite struct WaitingTests {
   @Test func returnsAtOnceAfterNotification() {
     let wakeup = Shared(clinux_wakeup())
     let seen = clinux_wakeup_seen(wakeup.pointer)
     clinux_wakeup_notify(wakeup.pointer)
     #expect(clinux_wakeup_seen(wakeup.pointer) == seen + 1)
-    // Each of these would last for ever otherwise.
+    // Without an immediate return, these calls would block forever.
     clinux_wakeup_wait(wakeup.pointer, seen, .max)
     clinux_wakeup_wait(wakeup.pointer, seen + 1, clinux_clock_ns())
     clinux_wakeup_wait(wakeup.pointer, seen + 1, 1)
@@ -20,7 +20,7 @@ import Testing
     let wakeup = Shared(clinux_wakeup())
     for time: UInt64 in [1_000_000, 999_999_999, 1_000_000_001] where time < 1_500_000_000 {
       let deadline = clinux_clock_ns() + time
-      // It may return early, as a signal may make it.
+      // A signal can end the wait early.
       for _ in 0..<100 where clinux_clock_ns() < deadline { clinux_wakeup_wait(wakeup.pointer, 0, deadline) }
       #expect(clinux_clock_ns() >= deadline)
     }
@@ -66,7 +66,7 @@ import Testing
     #expect(clinux_lock_try(lock.pointer))
   }
 
-  /// None of what several threads do under the lock is lost, and none of them waits for ever.
+  /// Four threads increment a counter under the lock. No increment is lost, and no thread blocks forever.
   @Test func lockExcludesOtherThreads() {
     let lock = Shared(clinux_lock())
     let counter = Shared(0)
@@ -86,7 +86,7 @@ import Testing
     #expect(counter.pointer.pointee == 20_000 && !clinux_lock_is_taken(lock.pointer))
   }
 
-  /// Held for so long that others sleep: each of them gets it in the end.
+  /// Threads sleep until the lock is released. All of them must then acquire the lock.
   @Test func releaseWakesSleepingWaiters() {
     let lock = Shared(clinux_lock())
     let counter = Shared(0)
@@ -115,7 +115,7 @@ import Testing
     for state: UInt32 in [1, 3] {
       for stamp in [own &+ 1, own &- 1] {
         let lock = Shared(clinux_lock())
-        // The word is all there is of it.
+        // The lock consists of this word.
         UnsafeMutableRawPointer(lock.pointer).storeBytes(of: stamp << 2 | state, as: UInt32.self)
         #expect(clinux_lock_is_taken(lock.pointer) && clinux_lock_try(lock.pointer))
         #expect(!clinux_lock_try(lock.pointer))

@@ -15,7 +15,7 @@ private let countsWrites: Bool = {
 private final class Writer: Sendable {
   private struct State {
     var threadID: Int32 = 0
-    var asked = 0
+    var requested = 0
     var written = 0
     var isEnding = false
   }
@@ -33,11 +33,11 @@ private final class Writer: Sendable {
 
   var threadID: Int32 { state.withLock { $0.threadID } }
 
-  /// Returns when it has written so many times.
+  /// Requests `count` writes, and waits for their end.
   func write(_ count: Int) {
     let last = state.withLock { state in
-      state.asked += count
-      return state.asked
+      state.requested += count
+      return state.requested
     }
     while state.withLock({ $0.written }) < last { usleep(100) }
   }
@@ -45,8 +45,8 @@ private final class Writer: Sendable {
   private func run(_ word: Shared<UInt64>) {
     state.withLock { $0.threadID = clinux_task_self() }
     while !state.withLock({ $0.isEnding }) {
-      let isAsked = state.withLock { $0.written < $0.asked }
-      guard isAsked else {
+      let isRequested = state.withLock { $0.written < $0.requested }
+      guard isRequested else {
         usleep(100)
         continue
       }
@@ -56,7 +56,7 @@ private final class Writer: Sendable {
   }
 }
 
-/// Writes of a thread to a word, noted by the processor.
+/// Detection of a thread's writes to a word by hardware watchpoints.
 @Suite(.serialized, .enabled(if: countsWrites, "perf_event_open is refused here")) struct WatchpointTests {
   @Test func recordsFirstWrite() {
     let (word, other) = (Shared(UInt64(0)), Shared(UInt64(0)))
@@ -66,13 +66,13 @@ private final class Writer: Sendable {
       for _ in 0..<3 {
         #expect(clinux_watchpoint_set(&watchpoint, writer.threadID, UInt64(UInt(bitPattern: word.pointer))) == 0)
         usleep(2000)
-        // Neither another thread's write nor one to another word.
+        // Writes by another thread or to another word do not count.
         word.pointer.pointee &+= 1
         other.pointer.pointee &+= 1
         #expect(!clinux_watchpoint_is_hit(&watchpoint))
         writer.write(1)
         #expect(clinux_watchpoint_is_hit(&watchpoint))
-        // It is off then: the thread writes as ever.
+        // A hit disables the watchpoint.
         writer.write(1000)
         #expect(clinux_watchpoint_is_hit(&watchpoint))
         clinux_watchpoint_clear(&watchpoint)
@@ -82,7 +82,7 @@ private final class Writer: Sendable {
     }
   }
 
-  /// It takes none of the numbers that the service's files could have.
+  /// The watchpoint uses no descriptor number of the service.
   @Test func keepsNoFileDescriptor() {
     let word = Shared(UInt64(0))
     func lowest() -> Int32 {
@@ -90,7 +90,7 @@ private final class Writer: Sendable {
       close(number)
       return number
     }
-    // Other tests open files, too.
+    // Tries repeatedly, because other tests also open files.
     var isKept = true
     for _ in 0..<100 where isKept {
       let before = lowest()

@@ -8,12 +8,12 @@ import Testing
 
 @testable import Culprit
 
-/// The state in which the test's thread blocks. Read by that thread.
+/// The call in which the test's thread blocks. Read by the thread.
 nonisolated(unsafe) private var blockKind = WORKLOAD_READ
 
-// SAFETY: one test writes it, once.
-/// Nonzero after the deaf thread has unblocked the signal.
-nonisolated(unsafe) private let isHearing = {
+// SAFETY: one test writes the flag, once.
+/// Set to 1 to let a thread unblock the signal.
+nonisolated(unsafe) private let unblocksSignal = {
   let flag = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
   flag.initialize(to: 0)
   return flag
@@ -61,8 +61,8 @@ nonisolated(unsafe) private let isHearing = {
     }
   }
 
-  /// In an epilogue a popped register still counts as saved, below the stack pointer, where the process overwrites it
-  /// at once. So the copy must contain it.
+  /// In an epilogue, a popped register still counts as saved below the stack pointer. The process soon overwrites this
+  /// memory, so the copy must contain it.
   @Test func unwindsEpiloguesFromRedZone() throws {
     try observing(slot: 3001, { workload_epilogues(.max, $0) }) { thread in
       var inEpilogue = 0
@@ -97,7 +97,7 @@ nonisolated(unsafe) private let isHearing = {
       #expect(stack.names.count == Int(UNWIND_FRAMES_MAX))
       let recursion = stack.names.count { $0 == "workload_recurse" }
       #expect(recursion + stack.leftOut >= depth && recursion + stack.leftOut <= depth + 1, "\(stack.leftOut)")
-      // Nearly all of the first half are frames of the recursion; the last frames are the thread's start.
+      // The inner half consists mostly of the recursion, and the last frames are the thread's start.
       let inner = stack.names.prefix(Int(UNWIND_FRAMES_INNER)).drop { $0 != "workload_recurse" }
       #expect(inner.count > Int(UNWIND_FRAMES_INNER) - 5, "\(stack.names.prefix(6))")
       #expect(inner.allSatisfy { $0 == "workload_recurse" })
@@ -107,8 +107,8 @@ nonisolated(unsafe) private let isHearing = {
     }
   }
 
-  /// One buffer holds a deep stack. A sampler that finds it in use copies what fits into its own buffer. The memory is
-  /// returned to the kernel after use.
+  /// Samplers share one buffer for deep stacks. While the buffer is in use, another sampler truncates its copy. The
+  /// memory is returned to the kernel after use.
   @Test func copiesOneDeepStackAtOnce() throws {
     try observing(slot: 3006, stackBytes: 8 << 20, { workload_recurse(3000, .max, $0) }) { thread in
       let view = observer_slot_read(thread.slot)
@@ -121,11 +121,11 @@ nonisolated(unsafe) private let isHearing = {
         try #require(stack.status == OBSERVER_CAPTURED)
         let other = stack.copy
         try #require(other.truncated && stack.end == UNWIND_END_COPY && other.stack_bytes == 128 << 10)
-        let (room, bytes) = (deep.pointee.stack, deep.pointee.stack_bytes)
+        let (buffer, bytes) = (deep.pointee.stack, deep.pointee.stack_bytes)
         observer_capture_release(deep)
         observer_capture_wipe()
         var pages = [UInt8](repeating: 1, count: Int(bytes) / 4096)
-        try #require(mincore(UnsafeMutableRawPointer(mutating: room), pages.count * 4096, &pages) == 0)
+        try #require(mincore(UnsafeMutableRawPointer(mutating: buffer), pages.count * 4096, &pages) == 0)
         try #require(pages.allSatisfy { $0 & 1 == 0 })
       }
     }
@@ -145,7 +145,8 @@ nonisolated(unsafe) private let isHearing = {
     }
   }
 
-  /// The function has no unwind information and uses the frame pointer for data.
+  /// The function has no unwind information and uses the frame pointer for data. Its stack must include the caller or
+  /// be marked as incomplete.
   @Test func marksStackThatCannotBeUnwound() throws {
     try observing(slot: 3008, { workload_without_unwind_information(.max, $0) }) { thread in
       var bare = 0
@@ -160,7 +161,7 @@ nonisolated(unsafe) private let isHearing = {
     }
   }
 
-  /// Blocked threads are read from outside, without effect on their system call.
+  /// Blocked threads are captured without interrupting their system call.
   @Test(arguments: 0..<Int(WORKLOAD_BLOCKS.rawValue))
   func capturesBlockedThreadsWithoutSignal(kind: Int) throws {
     workload_prepare_block()
@@ -205,7 +206,7 @@ nonisolated(unsafe) private let isHearing = {
     }
   }
 
-  /// SIGPROF's default action would end the process.
+  /// The service has reset the handler. SIGPROF's default action would end the process.
   @Test func restoresResetHandler() throws {
     try observing(slot: 3011, { workload_spin(.max, $0) }) { thread in
       signal(SIGPROF, SIG_DFL)
@@ -266,7 +267,7 @@ nonisolated(unsafe) private let isHearing = {
     #expect(workload_blocked_signals() == interrupted)
   }
 
-  /// A service's handler might leave the copy by siglongjmp. Handlers of faults are exempt.
+  /// A service's handler might leave the copy by siglongjmp(3). Faults are not blocked.
   @Test func blocksOtherSignalsDuringCopy() throws {
     try #require(observer_capture_start(128 << 10) == 0)
     var action = sigaction()
@@ -291,7 +292,7 @@ nonisolated(unsafe) private let isHearing = {
         sigemptyset(&set)
         sigaddset(&set, SIGPROF)
         pthread_sigmask(SIG_BLOCK, &set, nil)
-        workload_spin(.max, isHearing)
+        workload_spin(.max, unblocksSignal)
         pthread_sigmask(SIG_UNBLOCK, &set, nil)
         workload_spin(.max, stop)
       }
@@ -300,7 +301,7 @@ nonisolated(unsafe) private let isHearing = {
       var copy: UnsafePointer<stack_copy>?
       let late = observer_capture_late()
       try #require(observer_capture(view.thread, thread.slot, view.item, 30_000_000, &copy) == OBSERVER_NO_ANSWER)
-      isHearing.pointee = 1
+      unblocksSignal.pointee = 1
       while observer_capture_late() == late { usleep(1000) }
       let stack = thread.signalled()
       try #require(stack.status == OBSERVER_CAPTURED)
@@ -317,7 +318,7 @@ nonisolated(unsafe) private let isHearing = {
     }
   }
 
-  /// SIGPROF's default action would end the process.
+  /// A SIGPROF that the service sends must not end the process.
   @Test func survivesForeignSignal() throws {
     try #require(observer_capture_start(128 << 10) == 0)
     #expect(workload_has_handler())
@@ -342,7 +343,7 @@ nonisolated(unsafe) private let isHearing = {
     }
   }
 
-  /// /proc/self/maps replaces dl_iterate_phdr.
+  /// /proc/self/maps gives the same modules as dl_iterate_phdr(3).
   @Test func findsModulesInProcessMaps() throws {
     let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
     var (byLoader, byMaps) = (clinux_module(), clinux_module())

@@ -28,7 +28,7 @@ import Testing
     let first = read(tid, &times)
     #expect(first.has_counters && first.has_surroundings && !first.has_arguments)
     #expect(!read(tid, &times).has_counters && !read(tid, &times).has_surroundings)
-    // Each watching slot counts for itself.
+    // The minimum interval between reads applies to each slot separately.
     #expect(read(tid, &times, slot: 1).has_counters && !read(tid, &times, slot: 1).has_counters)
     #expect(read(tid, &times, slot: 2).has_surroundings)
     let descriptor = open("/dev/null", O_WRONLY)
@@ -49,7 +49,7 @@ import Testing
     #expect(!read(1 << 29, &times).has_counters)
   }
 
-  /// Files of cgroup v1 and v2, and of processes without a group.
+  /// cpu.stat of cgroup v2, of cgroup v1, and without throttling.
   @Test(arguments: [
     ("nr_throttled 3\nthrottled_usec 2500\n", UInt64(2_500_000)), ("nr_throttled 3\nthrottled_time 2500\n", 2500),
     ("usage_usec 7\n", .max),
@@ -57,7 +57,7 @@ import Testing
     let path = NSTemporaryDirectory() + "culprit-cpu-\(getpid())-\(nanoseconds)"
     try text.write(toFile: path, atomically: false, encoding: .utf8)
     defer { unlink(path) }
-    // Nested groups add up.
+    // The times of nested groups add up.
     let names = [strdup(path), strdup("/none/cpu.stat"), strdup(path)]
     defer { for name in names { free(name) } }
     observer_evidence_know(names.map { UnsafePointer($0) }, 3, "/none", "/none", nil, nil, 5)

@@ -8,7 +8,7 @@ import TestSupport
 import TestWorkloads
 import Testing
 
-/// Stacks with every kind of frame are complete, or marked as cut, and never omit or invent a caller.
+/// Stacks with each kind of frame are complete or marked as truncated. No caller is omitted or invented.
 @Suite(.serialized, .usesObserver) struct FrameKindTests {
   @TemporaryDirectory private var directory: String
 
@@ -45,15 +45,15 @@ import Testing
   }
 
   @Test func unwindsFromVDSO() throws {
-    // The C library's function calls the vDSO, which has a name where its symbols are read.
-    func isInKernelsCode(_ name: String) -> Bool { name != "__clock_gettime" && name != "frames_in_vdso" }
+    // Functions of the vDSO have names only if its symbols are read.
+    func isInVDSO(_ name: String) -> Bool { name != "__clock_gettime" && name != "frames_in_vdso" }
     let innermost = try checkComplete(slot: 3040, { frames_in_vdso($0) }, showing: ["frames_in_vdso"]) {
-      $0.count(where: isInKernelsCode) > 8
+      $0.count(where: isInVDSO) > 8
     }
-    #expect(innermost.count(where: isInKernelsCode) > 8, "\(Set(innermost))")
+    #expect(innermost.count(where: isInVDSO) > 8, "\(Set(innermost))")
   }
 
-  /// Sampling seldom hits a stub, so a thread in the function behind one is put back into the stub.
+  /// Samples rarely hit a stub, so the test moves a copy from the called function back to the stub.
   @Test func unwindsFromPLTStubs() throws {
     var inStub = 0
     try observing(slot: 3041, { frames_through_stub($0) }) { thread in
@@ -78,8 +78,7 @@ import Testing
     #expect(inStub >= 20)
   }
 
-  /// Returns the PLT stub that the thread came through. Its stack pointer is at the return address of a call of that
-  /// stub.
+  /// Returns the PLT stub that was called, if the stack pointer is at the return address of such a call.
   private static func stub(called copy: stack_copy) -> UInt64? {
     var registers = copy.registers
     var code = [UInt8](repeating: 0, count: Int(UNWIND_PROLOGUE_BYTES))
@@ -99,8 +98,8 @@ import Testing
     #expect(innermost.contains("large_frame"), "\(Set(innermost))")
   }
 
-  /// The unwinder writes one frame's registers and return address over another's. Only the last few instructions of the
-  /// overwrite cannot be recognized.
+  /// The C++ unwinder overwrites one frame's registers and return address with another's. Only the last few
+  /// instructions of the overwrite cannot be recognized.
   @Test func unwindsDuringExceptionHandling() throws {
     let throwing: Workload = { stop in while stop?.pointee == 0 { _ = workload_throw_and_catch(10_000_000) } }
     try observing(slot: 3072, throwing) { thread in
@@ -124,7 +123,7 @@ import Testing
     }
   }
 
-  /// A call at the end of a function that does not return, a CFA expression, and a function without unwind information.
+  /// A final call that does not return, a CFA expression, and a function without unwind information.
   @Test(arguments: [
     Frames(3043, ["frames_spin", "leave_when_stopped", "call_at_the_end", "frames_end_in_call"]) {
       frames_end_in_call($0)
@@ -136,8 +135,7 @@ import Testing
     try checkComplete(slot: frames.slot, frames.body, showing: frames.names)
   }
 
-  /// The sample is read from outside, where the frame record of the outermost frame is the only place that a call can
-  /// have led to.
+  /// The thread is captured passively. Only the frame record of the outermost frame can be the result of a call.
   @Test func keepsCallersWithoutUnwindInformation() throws {
     try observing(slot: 3069, { frames_no_cfi_blocked($0) }) { thread in
       for _ in 0..<20 {
@@ -148,10 +146,10 @@ import Testing
     }
   }
 
-  /// Without unwind information, in files and in generated code. A frame pointer that belongs to an outer function would
-  /// omit the callers in between.
+  /// Functions without unwind information, in files and in generated code. An outer function's frame pointer would omit
+  /// the callers in between.
   @Test(
-    .enabled(if: frames_can_be_made(), "no code is made for this processor"),
+    .enabled(if: frames_can_be_made(), "no code generator for this CPU"),
     arguments: [
       Frames(3046, ["frames_spin", "frames_bare_unframed", "frames_no_cfi_unframed"]) { frames_no_cfi_unframed($0) },
       Frames(3048, ["frames_spin", "?", "?", "frames_made_framed"]) { frames_made_framed($0) },
@@ -169,9 +167,10 @@ import Testing
     #expect(innermost.count { $0 == "frames_bare_leaf" } > 40, "\(Set(innermost))")
   }
 
-  /// The called function is described and jumps here, so the call does not identify the function on the stack.
+  /// The called function has unwind information and jumps to one without, so the call does not identify the function on
+  /// the stack.
   @Test(
-    .enabled(if: frames_can_be_made(), "no code is made for this processor"),
+    .enabled(if: frames_can_be_made(), "no code generator for this CPU"),
     arguments: [
       Frames(3061, ["frames_bare_jumped_leaf", "frames_no_cfi_by_jump"]) { frames_no_cfi_by_jump($0) },
       Frames(3062, ["frames_bare_jumped_framed", "frames_no_cfi_framed_by_jump"]) { frames_no_cfi_framed_by_jump($0) },
@@ -186,7 +185,7 @@ import Testing
     #expect(innermost.count { $0 == frames.names[0] } > 20, "\(Set(innermost))")
   }
 
-  /// A workload in a slot, and its functions.
+  /// A workload, its slot and its functions.
   struct Frames: CustomTestStringConvertible, Sendable {
     let slot: Int
     let names: [String]
@@ -198,8 +197,8 @@ import Testing
     }
   }
 
-  /// The start address identifies a frame's function where symbols are missing.
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func findsFunctionStarts() throws {
+  /// The start address identifies a frame's function if symbols are missing.
+  @Test(.enabled(if: frames_can_be_made(), "no code generator for this CPU")) func findsFunctionStarts() throws {
     try observing(slot: 3065, { frames_no_cfi_framed($0) }) { thread in
       try sightings(of: thread, count: 20) { seen in
         for (frame, name) in zip(seen.frames, seen.names) where name != "?" {
@@ -213,15 +212,15 @@ import Testing
     }
   }
 
-  /// The outer frames come from an earlier stack of the same work. A frame of the innermost one's callee is between.
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func joinsStackWithEarlierStack()
+  /// The outer frames of an incomplete stack come from an earlier stack of the same work.
+  @Test(.enabled(if: frames_can_be_made(), "no code generator for this CPU")) func joinsStackWithEarlierStack()
     throws
   {
     try observing(slot: 3066, { frames_no_cfi_lost($0) }) { thread in
       var complete: [String]?
       var joined = 0
       let joining = thread.joining
-      // Scheduling decides how often the thread is where its stack cannot be followed.
+      // Scheduling decides how often the thread is sampled where its stack is incomplete.
       for _ in 0..<50 where joined < 20 {
         try sightings(of: joining, count: 400) { seen in
           if seen.joinedFrom > 0 {
@@ -240,8 +239,8 @@ import Testing
     }
   }
 
-  /// The return address of a finished call remains in unwritten stack memory.
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
+  /// The return address of a finished call remains on the stack, and must not be joined.
+  @Test(.enabled(if: frames_can_be_made(), "no code generator for this CPU"))
   func doesNotJoinFinishedCalls() throws {
     try observing(slot: 3067, { frames_no_cfi_left_over($0) }) { thread in
       var joined = 0
@@ -261,7 +260,7 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
+  @Test(.enabled(if: frames_can_be_made(), "no code generator for this CPU"))
   func doesNotJoinOtherWorkItems() throws {
     try observing(slot: 3068, { frames_no_cfi_lost($0) }) { thread in
       var cut = 0
@@ -276,7 +275,7 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
+  @Test(.enabled(if: frames_can_be_made(), "no code generator for this CPU"))
   func unwindsGeneratedLeafCode() throws {
     var complete = 0
     try observing(slot: 3050, { frames_made_spin($0) }) { thread in
@@ -306,7 +305,7 @@ import Testing
     }
   }
 
-  /// The replacement has other frames at the same address, with a build-id and without.
+  /// The new library has larger frames at the same address, with or without a build ID.
   @Test(.ownThread, arguments: ["sha1", "none"]) func usesTablesOfReplacedLibrary(buildID: String) throws {
     let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
     let former = try loaded(frameBytes: 256, name: "former", in: directory, buildID: buildID)
@@ -316,7 +315,7 @@ import Testing
     dlclose(former)
     let latter = try loaded(frameBytes: 1024, name: "latter", in: directory, buildID: buildID)
     defer { dlclose(latter) }
-    try #require(dlsym(latter, "enter_library") == address, "the loader has put it elsewhere")
+    try #require(dlsym(latter, "enter_library") == address, "the loader chose another address")
     observer_unwind_begin_sample()
     try checkComplete(slot: 3053, { frames_leave(enter.body, $0) }, showing: whole)
   }
@@ -345,7 +344,7 @@ import Testing
   }
 }
 
-/// The loaded library's function. A workload is a C function pointer and cannot capture it.
+/// The loaded library's function. A workload is a C function pointer, which captures nothing.
 private let enter = LoadedFunction()
 
 private final class LoadedFunction: Sendable {

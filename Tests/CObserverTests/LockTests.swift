@@ -8,7 +8,7 @@ import Testing
 @Suite struct LockTests {
   init() throws { try #require(canReadMemory) }
 
-  /// Returns the lock that a futex call on word `place` finds in memory with the content `words`.
+  /// Returns the lock of a futex call on word `place` of memory with the content `words`.
   private func find(
     _ words: [UInt32],
     at place: Int = 0,

@@ -13,16 +13,16 @@ import Testing
 /// A body that runs until its flag becomes nonzero.
 typealias Workload = @convention(c) (UnsafePointer<Int32>?) -> Void
 
-/// The result of a look at a thread.
+/// The result of sampling a thread.
 struct Sighting {
   var status: observer_capture_status
-  /// The state reported by the kernel, for a look from outside.
+  /// The state reported by the kernel, for a passive capture.
   var threadStatus = observer_thread_status()
   var frames: [unwind_frame] = []
   var end = UNWIND_END_NOT_CAPTURED
   /// Raw function names; "?" for an unknown function.
   var names: [String] = []
-  /// The index of the first frame that came from an earlier stack; 0 if there is none.
+  /// The index of the first frame that came from an earlier stack, or 0.
   var joinedFrom = 0
   var leftOut = 0
   var copy = stack_copy()
@@ -38,19 +38,19 @@ struct Sighting {
   }
 }
 
-// SAFETY: only tests that hold the observer use it, one at a time.
+// SAFETY: only tests that hold the observer use the symbols, one at a time.
 /// This process's symbols. Shared, because reading them takes longer than most tests.
 nonisolated(unsafe) let ownFiles = SharedFiles()
 
 struct ObservedThread {
   let slot: UnsafeMutablePointer<observer_slot>
   private let symbols = Symbols()
-  private let room = Room()
+  private let buffers = Buffers()
   private var joins = false
 
   init(slot: UnsafeMutablePointer<observer_slot>) { self.slot = slot }
 
-  /// The same thread with stacks that are joined with earlier ones where they end early.
+  /// This thread with incomplete stacks joined with earlier stacks.
   var joining: ObservedThread {
     var other = self
     other.joins = true
@@ -103,8 +103,8 @@ struct ObservedThread {
   ) -> Sighting {
     var copy = copy
     var stack = unwind_stack()
-    stack.frames = room.frames
-    stack.places = room.places
+    stack.frames = buffers.frames
+    stack.places = buffers.places
     stack.end = UNWIND_END_FAILED
     observer_unwind(&copy, &stack)
     if joins {
@@ -112,7 +112,7 @@ struct ObservedThread {
       let tid = view.thread.map { observer_thread_id($0) } ?? 0
       observer_join(&copy, unwind_work_item(slot: 0, generation: generation, began_ns: view.item, tid: tid), &stack)
     }
-    let frames = Array(UnsafeBufferPointer(start: room.frames, count: Int(stack.count)))
+    let frames = Array(UnsafeBufferPointer(start: buffers.frames, count: Int(stack.count)))
     return Sighting(
       status: OBSERVER_CAPTURED,
       threadStatus: threadStatus,
@@ -125,7 +125,7 @@ struct ObservedThread {
     )
   }
 
-  private final class Room {
+  private final class Buffers {
     let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
     let places = UnsafeMutablePointer<UInt64>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
     deinit {
@@ -146,7 +146,7 @@ struct ObservedThread {
   }
 }
 
-/// Waits until the thread that marked `slot` right before its body has computed for a millisecond or blocks.
+/// Waits until the thread of `slot` runs its body: it has computed for a millisecond, or blocks.
 func waitForBody(_ slot: UnsafeMutablePointer<observer_slot>) {
   guard let thread = observer_slot_read(slot).thread else { return }
   let id = observer_thread_id(thread)
@@ -197,7 +197,7 @@ func observing(
   }
 }
 
-/// The first use chooses the method, before any test reads memory.
+/// Whether memory can be read. The first use chooses the method, before any test reads.
 let canReadMemory = clinux_memory_start() != CLINUX_MEMORY_UNREADABLE
 
 func prepareObserver(stackBytes: Int = 128 << 10) throws {

@@ -4,10 +4,10 @@ import Testing
 @Suite struct QueueTests {
   init() throws { try #require(canReadMemory) }
 
-  /// Byte offsets of the queue's last item and of an item's next.
+  /// Byte offsets of the queue's last item and of an item's successor.
   private static let layout = observer_queue_layout(last: -16, next: 8, uncounted: 0)
 
-  /// Returns the count for a queue with `links`, the place of each item's successor or `nil`.
+  /// Returns the count for a queue. `links` are the indices of the items' successors.
   private func count(_ links: [Int?], last: Int) -> UInt32 {
     // Three words for the queue, two for each item.
     let words = UnsafeMutablePointer<UInt64>.allocate(capacity: 3 + 2 * max(1, links.count))

@@ -6,7 +6,7 @@ import TestSupport
 import TestWorkloads
 import Testing
 
-/// Unwinds stacks of this process with rules read anew and with cached rules.
+/// Unwinding with cached rules gives the stacks of newly read rules.
 @Suite(.serialized, .usesObserver) struct RememberedRuleTests {
   /// Threads that compute in frames of every kind, captured by signal.
   private static let computing: [Workload] = [
@@ -17,7 +17,7 @@ import Testing
     { workload_stay_in_handler(true, false, $0) }, { workload_raise_in_turn($0) },
   ]
 
-  /// Unwinds `copy` in each way and compares the results.
+  /// Unwinds copies with new and with cached rules, and compares the results.
   private struct Comparison {
     private let cold: OwnUnwinder
     private let warm: OwnUnwinder
@@ -40,10 +40,10 @@ import Testing
   @Test(arguments: computing.indices) func cachedRulesMatchOnRunningThreads(index: Int) throws {
     var comparison = try Comparison()
     try observing(slot: 3071, Self.computing[index]) { thread in
-      var looks = 0
-      while looks < 60 || comparison.complete < 10 {
+      var captures = 0
+      while captures < 60 || comparison.complete < 10 {
         _ = thread.signalled { comparison.compare($0) }
-        looks += 1
+        captures += 1
       }
     }
   }
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  /// Most threads of the process belong to libraries.
+  /// Captures all threads of the process, most of which belong to libraries.
   @Test func cachedRulesMatchOnAllThreads() throws {
     var comparison = try Comparison()
     try prepareObserver()

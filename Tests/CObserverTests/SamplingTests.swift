@@ -5,8 +5,8 @@ import TestWorkloads
 import Testing
 
 @Suite struct SamplingTests {
-  /// A sampler that reports itself ready after it was activated must stay active. Otherwise the monitor would count on
-  /// a sampler that counts itself as a spare.
+  /// A sampler that reports itself ready after it was activated must stay active. Otherwise the monitor would rely on a
+  /// sampler that waits as a spare.
   @Test func activatedSamplerStaysActive() throws {
     let sampling = try #require(observer_sampling_create())
     defer { observer_sampling_destroy(sampling) }
@@ -103,7 +103,7 @@ import Testing
       #expect(observer_sampling_held_up(sampling) == 1 && observer_sampling_count(sampling) == 2)
       observer_sampler_end_step(sampling, 1)
       #expect(observer_sampler_steps(sampling, 1) == steps + 2)
-      // Work without a slot leaves nothing to avoid.
+      // Without a slot, there is no work to avoid.
       observer_sampler_activate(sampling, 0)
       observer_sampler_begin_step(sampling, 0, -1, 0)
       #expect(observer_sampler_give_up(sampling, 0) == -1)
@@ -150,13 +150,13 @@ import Testing
       observer_sampling_stall_declared(sampling)
       #expect(observer_capture_all_is_wanted(sampling, 0))
       let first = observer_capture_all_begin(sampling, 1)
-      #expect(observer_capture_all_is_wanted(sampling, 1), "it is under way")
+      #expect(observer_capture_all_is_wanted(sampling, 1), "the capture is running")
       observer_sampling_stall_declared(sampling)
       observer_capture_all_end(sampling, first)
-      #expect(observer_capture_all_is_wanted(sampling, 1), "a stall has come since it began")
+      #expect(observer_capture_all_is_wanted(sampling, 1), "a stall was declared after the capture began")
       let second = observer_capture_all_begin(sampling, 1)
       #expect(second != first)
-      // Another sampler has started the capture again, so the earlier end does not end it.
+      // Another sampler has restarted the capture, so the end of the earlier capture is ignored.
       let third = observer_capture_all_begin(sampling, 2)
       observer_capture_all_end(sampling, second)
       #expect(observer_capture_all_is_wanted(sampling, 2))
@@ -186,7 +186,7 @@ import Testing
     defer { observer_ring_destroy(ring) }
     var found = 0
     for step in 0..<500 {
-      // Shifts the place of the next event.
+      // Shifts the position of the next event.
       for _ in 0..<step % 5 {
         var small = event()
         _ = observer_ring_write(ring, &small, Self.frames, UInt32(step * 7 % 100))
@@ -267,7 +267,7 @@ import Testing
   }
 }
 
-/// The formats of proc(5), /proc/PID/syscall.
+/// The formats of /proc/PID/syscall in proc(5).
 @Suite struct ThreadStatusTests {
   private func parse(_ text: String) -> observer_thread_status { observer_thread_status_parse(text, text.utf8.count) }
 

@@ -6,7 +6,7 @@ import TestSupport
 import TestWorkloads
 import Testing
 
-/// A slot outside every table, which only the test uses.
+/// Calls `body` with a slot outside all tables.
 private func withOwnSlot<Result>(_ body: (UnsafeMutablePointer<observer_slot>) throws -> Result) rethrows -> Result {
   var slot = observer_slot()
   return try withUnsafeMutablePointer(to: &slot) { try body($0) }
@@ -105,7 +105,7 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
   @Test func exemptTimeBelongsToItsOwner() {
     withOwnSlot { slot in
       final class Shared: @unchecked Sendable {
-        // SAFETY: the slot's fields are atomic, and it outlives the threads.
+        // SAFETY: the slot's fields are atomic, and the slot outlives the threads.
         let slot: UnsafeMutablePointer<observer_slot>
         let generation = Atomic<UInt32>(0)
         let isOver = Atomic<Bool>(false)
@@ -131,8 +131,8 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
       shared.isOver.store(true, ordering: .releasing)
       while shared.ended.load(ordering: .acquiring) < 4 { usleep(1000) }
       let sum = observer_slot_read(slot).exempt_ns
-      // Each thread can be delayed between the clock and its scope. An error of a former owner would be of the order of
-      // the uptime.
+      // Each thread can be delayed between the clock and its scope. Counting a former owner's scope would add about the
+      // uptime.
       let longest = 5 * Int64(clinux_clock_ns() - began)
       #expect(sum >= 0 && sum <= longest, "\(sum) of \(longest)")
       #expect(observer_slot_retire(slot))

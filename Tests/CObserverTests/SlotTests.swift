@@ -6,8 +6,8 @@ import TestSupport
 import TestWorkloads
 import Testing
 
-/// A slot of the process's table that no other test uses. Tests of the thread-exit hook need slot 0; this one is at the
-/// far end, because the hook's walk ends at the first slot with generation 0.
+/// Calls `body` with slot `index` of the process, which no other test uses. Tests of the thread-exit hook need the
+/// first slots, because the hook stops at a slot with generation 0.
 func withSlot<Result>(
   _ index: Int,
   ofLoop: Bool = false,
@@ -40,7 +40,7 @@ func withSlot<Result>(
     }
   }
 
-  /// The error of the coarse clock is large compared with a short threshold.
+  /// The coarse clock is too inexact for short thresholds.
   @Test func shortThresholdsUseExactClock() throws {
     try withSlot(4008) { slot in
       let second: UInt64 = 1_000_000_000
@@ -48,7 +48,7 @@ func withSlot<Result>(
         let before = clinux_clock_ns()
         observer_slot_begin(slot)
         let item = observer_slot_work_item(slot)
-        // The nanosecond part shows which clock was used.
+        // A bit of the recorded time shows which clock was used.
         try #require(item + 1 >= before && item <= clinux_clock_ns() && observer_slot_clock_error_ns(item, 8) == 0)
         observer_slot_end(slot)
       }
@@ -98,7 +98,7 @@ func withSlot<Result>(
     }
   }
 
-  /// Otherwise a loop whose owner forgot `end` would be stuck for ever.
+  /// Without the exit hook, a loop whose thread exits without `end` would be stuck forever.
   @Test func threadExitEndsTurn() throws {
     try withSlot(0, ofLoop: true) { slot in
       workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
@@ -108,7 +108,7 @@ func withSlot<Result>(
     }
   }
 
-  /// Other work can end on another thread, so its slot keeps no reference to the entry, which can be reused.
+  /// Work other than a turn can end on another thread. The slot forgets an exited thread, whose entry can be reused.
   @Test func otherWorkOutlivesItsThread() throws {
     try withSlot(0) { slot in
       workload_on_thread({ slot in observer_slot_begin_exact(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
@@ -142,7 +142,7 @@ func withSlot<Result>(
       let former = observer_slot_read(slot).generation
       let present = observer_slot_configure(slot, observer_limits(10, 80, 4, 20))
       #expect(observer_slot_ended_ns(slot, item, present) == 0)
-      // The end still belongs to the former work item, which the monitor might not have read yet.
+      // The monitor can still read the end time of the former work item.
       #expect(observer_slot_ended_ns(slot, item, former) != 0)
     }
   }
@@ -172,7 +172,7 @@ func withSlot<Result>(
     }
   }
 
-  /// A thread that leaves by the bare system call runs no exit hook, so its entry stays marked as used.
+  /// A thread that exits by the bare system call runs no exit hook, so its entry stays marked as used.
   @Test func detectsThreadThatBypassedExitHook() throws {
     try withSlot(0, ofLoop: true) { slot in
       workload_on_bare_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
@@ -214,7 +214,7 @@ func withSlot<Result>(
       }
   }
 
-  /// Events of many lengths meet the end of the buffer in every way.
+  /// Events of many lengths reach the end of the buffer at many offsets.
   @Test func readsWholeEventsInOrder() throws {
     let ring = try #require(observer_ring_create(64 << 10))
     defer { observer_ring_destroy(ring) }

@@ -39,7 +39,7 @@ import Testing
       let view = observer_slot_read(slots + place)
       var seen = observer_thread_status()
       var copy: UnsafePointer<stack_copy>?
-      // Mostly by signal, because threads that come and go are rarely blocked.
+      // Captures mostly by signal, because short-lived threads are rarely blocked.
       let isPassive = round % 32 < count
       let status =
         isPassive
@@ -47,7 +47,7 @@ import Testing
         : observer_capture(view.thread, slots + place, view.item, 20_000_000, &copy)
       statuses[status.rawValue, default: 0] += 1
       guard let copy, status == OBSERVER_CAPTURED else { continue }
-      // A copy between two work items is of no use.
+      // A copy between two work items is ignored.
       if view.item != 0 {
         let sign = workload_storm_shows(copy.pointee.stack, copy.pointee.stack_bytes, Int32(place), view.item)
         signs[sign.rawValue, default: 0] += 1
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  /// A thread in vfork(2) cannot be interrupted until its child has ended. Its pending signal arrives late.
+  /// A thread in vfork(2) cannot be interrupted until its child has ended. The signal stays pending.
   @Test func samplesUninterruptibleThread() throws {
     try observing(slot: 3021, { workload_wait_for_child($0) }) { thread in
       defer { workload_end_child() }
@@ -157,7 +157,7 @@ import Testing
     }
   }
 
-  /// Interrupted code has not made a call, so its address and the trampoline's are looked up as they are.
+  /// Interrupted code and the trampoline have program counters, not return addresses, because neither made a call.
   private func checkKinds(_ seen: Sighting) throws {
     let trampoline = try #require(seen.names.firstIndex(of: "workload_handler")) + 1
     for (place, frame) in seen.frames.enumerated() {
@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  /// The thread has moved on when its stack is unwound. The result must show the moment of the signal.
+  /// The thread runs on before its stack is unwound. The result must show the stack at the signal.
   @Test func handlerStackIsConsistent() throws {
     try observing(slot: 3025, { workload_raise_in_turn($0) }) { thread in
       var complete = 0
@@ -188,20 +188,20 @@ import Testing
 @Suite(.ownThread) struct StoppedProcessTests {
   @TemporaryDirectory private var directory: String
 
-  /// Stopped by a signal and by the freezers of cgroup v1 and v2. At most one tick counts.
+  /// A signal or the freezer of cgroup v1 or v2 stops the process. At most one tick of this time counts as stall.
   @Test(arguments: [("stopped", false), ("stopped", true), ("frozen", false), ("frozen2", true)])
   func stallExcludesTimeStopped(way: String, computes: Bool) throws {
     let manner = computes ? "computing" : "waiting"
     let process = try ChildProcess(ChildProcess.built("stalling-process"), [way, manner, directory])
     try #require(process.hasExited && process.status == 0, "\(process)")
     if way != "stopped", process.fact("possible") == "false" {
-      try Test.cancel("this process may use no freezer of that version of control groups")
+      try Test.cancel("no permission to use the freezer of this cgroup version")
     }
     let elapsed = try #require(process.fact("elapsed").flatMap { Int64($0) })
     let stopped = try #require(process.fact("stopped").flatMap { Int64($0) })
     let stall = try #require(namedStalls(in: directory).first?.stall)
     #expect(stall.hasEnded)
-    // One tick plus the resolution of the clock of the begin.
+    // One tick plus the resolution of the coarse clock.
     let tolerance = Duration.milliseconds(250 + 20)
     #expect(stall.duration <= .nanoseconds(elapsed - stopped) + tolerance)
     #expect(stall.gap >= .nanoseconds(stopped) - tolerance)

@@ -4,7 +4,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Datagrams, as systemd gets them.
+/// Datagrams to sockets such as systemd's.
 @Suite struct DatagramTests {
   private func receiver(_ name: String) throws -> Int32 {
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
@@ -35,7 +35,7 @@ import Testing
     try body(&target)
   }
 
-  /// Paths and abstract names of every length that there can be.
+  /// Paths and abstract names of short and of maximum length.
   @Test func deliversDatagrams() throws {
     let unique = "\(getpid())-\(UInt32.random(in: 0 ... .max))"
     let longest = String(repeating: "n", count: 107 - unique.utf8.count)
@@ -50,7 +50,7 @@ import Testing
       try withTarget(name) { target in
         #expect(cprocess_datagram_send(&target, "READY=1", 7) == 0 && received(descriptor) == "READY=1")
         #expect(cprocess_datagram_send(&target, "READY=1", 3) == 0 && received(descriptor) == "REA")
-        // The service has closed it, and has something else under its number.
+        // The service has reused the socket's number for another file.
         let other = open("/dev/null", O_WRONLY)
         dup2(other, target.socket.number)
         let taken = target.socket.number

@@ -21,7 +21,7 @@ import Testing
     return String(decoding: UnsafeRawBufferPointer(start: cprocess_text_bytes(text), count: count), as: UTF8.self)
   }
 
-  @Test func handsOverTextOnce() throws {
+  @Test func deliversTextOnce() throws {
     let block = Block()
     let status = try #require(cprocess_escalation_status(block.pointer))
     #expect(taken(status, keep: false) == nil)
@@ -29,7 +29,7 @@ import Testing
     cprocess_text_put(status, 0, "number two", 6)
     #expect(taken(status, keep: true) == "number" && taken(status, keep: false) == "number")
     #expect(taken(status, keep: false) == nil)
-    // An empty one is none.
+    // An empty text is ignored.
     cprocess_text_put(status, 0, "", 0)
     #expect(taken(status, keep: false) == nil)
     cprocess_text_put(status, 0, "three", 5)
@@ -38,7 +38,7 @@ import Testing
     #expect(taken(culprit, keep: false) == nil)
   }
 
-  /// A text that has been taken cannot be taken again.
+  /// A text that is being read cannot be taken again.
   @Test func textHasSingleReader() throws {
     let block = Block()
     let status = try #require(cprocess_escalation_status(block.pointer))
@@ -96,7 +96,7 @@ import Testing
   @Test func questionEndsAfterAllAnswers() {
     let block = Block()
     let own = block.pointer
-    // Without handlers every question is answered.
+    // Without handlers, a question is answered at once.
     cprocess_escalation_ask(own)
     #expect(cprocess_escalation_is_answered(own) && !cprocess_escalation_end_question(own))
     for _ in 0..<3 { cprocess_escalation_add_handler(own) }
@@ -116,7 +116,7 @@ import Testing
     #expect(cprocess_escalation_is_answered(own) && cprocess_escalation_word(own) != wake)
     #expect(cprocess_escalation_end_question(own) && cprocess_escalation_question(own) == 0)
     #expect(!cprocess_escalation_read_termination(own, first, &request))
-    // The second one is another question, which the answer to the first does not answer.
+    // An answer to the first question does not count for the second.
     cprocess_escalation_ask(own)
     let second = cprocess_escalation_question(own)
     #expect(second != 0 && second != first)
@@ -128,8 +128,8 @@ import Testing
     #expect(!cprocess_escalation_is_answered(own) && !cprocess_escalation_end_question(own))
   }
 
-  /// A handler that is added during a question takes no part in it; one that is removed during a question must still
-  /// answer. No answer replaces another handler's.
+  /// A handler that is added during a question does not take part. A handler that is removed during a question must
+  /// still answer. No answer replaces another handler's.
   @Test func countsHandlersPresentAtQuestion() {
     let block = Block()
     let own = block.pointer
@@ -142,7 +142,7 @@ import Testing
     cprocess_escalation_answer(own, first, true)
     #expect(cprocess_escalation_is_answered(own) && cprocess_escalation_end_question(own))
     #expect(cprocess_escalation_remove_handler(own) == 0)
-    // One of the three is left, and the veto is not.
+    // One handler remains, and the earlier veto no longer counts.
     cprocess_escalation_ask(own)
     let second = cprocess_escalation_question(own)
     cprocess_escalation_answer(own, second, false)
@@ -181,7 +181,7 @@ import Testing
 }
 
 @Suite struct CPUTimeTests {
-  /// User and system time of every process, by this machine's /proc/stat; in nanoseconds.
+  /// User and system time of all processes in nanoseconds, from /proc/stat.
   private func machine() throws -> (user: UInt64, system: UInt64) {
     let descriptor = open("/proc/stat", O_RDONLY)
     defer { close(descriptor) }

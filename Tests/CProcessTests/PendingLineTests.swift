@@ -38,12 +38,12 @@ import Testing
     var bytes = [UInt8](repeating: 0, count: 1 << 16)
     let count = read(ends[0], &bytes, bytes.count)
     let text = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
-    // Other tests might have written to standard error at that time.
+    // Other tests might write to standard error meanwhile.
     return text.split(separator: "\n").map(String.init)
       .filter { $0.hasPrefix("stall ") || $0.hasPrefix("culprit: more ") }
   }
 
-  @Test func printsThePresentAge() throws {
+  @Test func printsCurrentAge() throws {
     put(1, item: 7, tail: ", limit 1 s")
     put(2, item: 7, slot: 4, tail: ", limit 1 s")
     put(3, more: 999, tail: "was stuck")
@@ -65,7 +65,7 @@ import Testing
     #expect(lines.last == "culprit: more stalls than these have no report")
   }
 
-  @Test func leavesOutTheReportThatIsBeingDelivered() throws {
+  @Test func omitsReportBeingDelivered() throws {
     put(1, more: 1)
     put(2)
     cprocess_pending_deliver(1)
@@ -86,7 +86,7 @@ import Testing
     #expect(!cprocess_pending_any())
   }
 
-  /// Neither forgets a stall without a place nor keeps it for ever.
+  /// A stall without an entry stays pending until its removal.
   @Test func countsStallsBeyondCapacity() {
     let numbers = 1...UInt64(CPROCESS_LINES_MAX) + 3
     for number in numbers { put(number) }
@@ -96,7 +96,7 @@ import Testing
     #expect(!cprocess_pending_any())
   }
 
-  /// A stall gets the place of another one, by a later line.
+  /// A later line of a stall without an entry takes a freed entry.
   @Test func stallGetsFreedEntry() {
     let last = UInt64(CPROCESS_LINES_MAX) + 1
     for number in 1...last { put(number) }

@@ -51,7 +51,7 @@ import Testing
     #expect(x86.calls_got_entry(before([0xff, 0x15, 0xf0, 0xff, 0xff, 0xff]), 0x1000, &entry) && entry == 0xff0)
     #expect(!x86.calls_got_entry(before([0xff, 0x25, 0, 0, 0, 0]), 0x1000, &entry))
     #expect(!x86.calls_got_entry(before([0xfe, 0x15, 0, 0, 0, 0]), 0x1000, &entry))
-    // jmp *0x20(%rip), alone, behind endbr64, behind endbr64 and bnd.
+    // jmp *0x20(%rip), alone, after endbr64, after endbr64 and bnd.
     for (code, expected) in [
       ([0xff, 0x25, 0x20, 0, 0, 0], 0x1026), ([0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0x20, 0, 0, 0], 0x102a),
       ([0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x20, 0, 0, 0], 0x102b),
@@ -72,7 +72,7 @@ import Testing
       (push + nops, 0), (landing + push + nops, 0), ([0x55, 0x48, 0x8b, 0xec] + nops, 0),
       (push + [0x53], 8), (push + [0x50, 0x57], 16), (push + [0x41, 0x50, 0x41, 0x57, 0x53], 24),
       (push + [0x48, 0x83, 0xec, 0x20], 0x20), (push + [0x53, 0x48, 0x81, 0xec, 0, 2, 0, 0], 0x208),
-      // Not among the pushes: a pop, and a push that is no register.
+      // Not counted: a pop, and an invalid push.
       (push + [0x58], 0), (push + [0x4f], 0), (push + [0x41, 0x58], 0),
       // sub too late; and $-32,%rsp: the size is unknown.
       (push + [0x90, 0x48, 0x83, 0xec, 0x20], nil), (push + [0x48, 0x83, 0xe4, 0xe0], nil),
@@ -100,7 +100,7 @@ import Testing
       let all = [0x48] + code + [UInt8](repeating: 0x48, count: 12)
       #expect(x86.function_ends(all, 2) == ends && !x86.function_ends(all, 1), "\(code)")
     }
-    // jmp +0x4548, of either form, and what follows.
+    // jmp +0x4548, in both forms, and the next instruction.
     for (jump, next, ends) in [
       ([0xe9, 0x48, 0x45, 0, 0], [0xcc], true), ([0xe9, 0x48, 0x45, 0, 0], [0x55], true), ([0xeb, 0x48], [0x90], true),
       ([0xe9, 0x48, 0x45, 0, 0], [0x48], false), ([0xeb, 0x48], [0x48], false),
@@ -131,7 +131,7 @@ import Testing
 
   @Test func recognizesArmCalls() {
     let arm = cunwind_aarch64
-    // bl +8; bl -8; the farthest.
+    // bl +8; bl -8; the farthest bl.
     #expect(call(arm, before(words(0x9400_0002)), at: 0x1004) == (UNWIND_CALL_DIRECT.rawValue, 0x1008))
     #expect(call(arm, before(words(0x97ff_fffe)), at: 0x1004) == (UNWIND_CALL_DIRECT.rawValue, 0xff8))
     #expect(
@@ -147,16 +147,16 @@ import Testing
     }
   }
 
-  /// adrp x16, page; ldr x17, [x16, offset]: alone, and behind a landing pad.
+  /// adrp x16, page; ldr x17, [x16, offset]: alone, and after a landing pad.
   @Test func recognizesArmStubs() {
     let arm = cunwind_aarch64
     var entry: UInt64 = 0
     let stub = words(0xb000_0010, 0xf940_0a11, 0x9100_4210, 0xd61f_0220)
     #expect(arm.is_plt_stub(beginning(stub), 0x5008, &entry) && entry == 0x6010)
     #expect(arm.is_plt_stub(beginning(words(0xd503_245f) + stub), 0x5ffc, &entry) && entry == 0x7010)
-    // A page before.
+    // The entry is on an earlier page.
     #expect(arm.is_plt_stub(beginning(words(0xf0ff_fff0, 0xf940_0211)), 0x5008, &entry) && entry == 0x4000)
-    // Another register, and another load.
+    // Stubs with another register or another load are rejected.
     #expect(!arm.is_plt_stub(beginning(words(0xb000_0011, 0xf940_0a11)), 0x5008, &entry))
     #expect(!arm.is_plt_stub(beginning(words(0xb000_0010, 0xb940_0a11)), 0x5008, &entry))
   }

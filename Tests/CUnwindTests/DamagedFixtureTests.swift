@@ -2,7 +2,7 @@ import CCulpritUnwind
 import Testing
 
 @Suite(.serialized) struct DamagedFixtureTests {
-  /// Damaged copies of each recording.
+  /// Number of damaged copies of each recording.
   private static let rounds = 40
   /// CPU seconds allowed for a damaged stack, in a debug build on a busy machine.
   private static let limit = 5.0
@@ -21,7 +21,7 @@ import Testing
     }
     #expect(unwinder.slowest < Self.limit)
     // Most damage does not affect a stack that ends early.
-    #expect(changed > 0, "what was damaged is not read")
+    #expect(changed > 0, "no damage changed the result")
   }
 
   private func damaged(_ stack: RecordedStack, _ numbers: inout Numbers) -> RecordedStack {
@@ -31,7 +31,7 @@ import Testing
       case 0:  // cut
         result.bytes.removeLast(numbers.below(result.bytes.count))
         result.isTruncated = numbers.below(2) == 0
-      case 1:  // a word of the stack: anything, or an address of the stack or of code
+      case 1:  // a word of the stack: random, or an address of the stack or of code
         let words = [numbers.next(), stack.stackStart &+ numbers.next() % 4096, stack.frames[0].address]
         let word = words[numbers.below(words.count)]
         result[result.stackStart + UInt64(numbers.below(max(1, result.bytes.count / 8)) * 8)] = word

@@ -2,7 +2,7 @@ import CCulpritUnwind
 import Testing
 
 @Suite struct FixtureTests {
-  /// The kinds in docs/internals/unwinding.md. A lost or misnamed file fails the test.
+  /// The recordings include all kinds of docs/internals/unwinding.md, under these names.
   @Test(arguments: ["x86_64", "aarch64"]) func fixturesCoverEveryKind(architecture: String) throws {
     let names = Set(try RecordedStack.all(architecture).map(\.name))
     let kinds = """
@@ -36,7 +36,7 @@ import Testing
     var stack = try #require(
       all.first { $0.after == nil && !$0.isTruncated && $0.ownBytes.isEmpty && $0.found.count > 5 }
     )
-    // Memory instead of a copied stack, filled with a mark.
+    // Instead of a copied stack, memory filled with a mark.
     let mark: UInt8 = 0xa7
     let (first, last) = (
       stack.stackStart / 4096 * 4096, (stack.stackStart + UInt64(stack.bytes.count)) / 4096 * 4096 + 4096
@@ -80,8 +80,7 @@ import Testing
 }
 
 extension RecordedStack {
-  /// The true frames for a result of the same length: the innermost ones, and the outermost ones behind a gap or a
-  /// join.
+  /// The true frames, as many as in `found`: the innermost frames, and the outermost ones after a gap or a join.
   func frames(like found: FixtureUnwinder.Found) -> [Frame] {
     let count = found.frames.count
     let inner = found.joinedFrom > 0 ? found.joinedFrom : found.leftOut > 0 ? Int(UNWIND_FRAMES_INNER) : count

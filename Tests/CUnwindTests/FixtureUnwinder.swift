@@ -7,10 +7,10 @@ final class FixtureUnwinder {
     var frames: [RecordedStack.Frame]
     /// The number of omitted frames after the first `UNWIND_FRAMES_INNER`.
     var leftOut: Int
-    /// The index of the first frame from an earlier stack; 0 if there is none.
+    /// The index of the first frame from an earlier stack, or 0.
     var joinedFrom: Int
     var end: String
-    /// The stack address of each frame's return address; 0 if it was not on the stack.
+    /// The stack address of each frame's return address, or 0 if the return address was in a register.
     var places: [UInt64]
 
     var outcome: RecordedStack.Outcome { .init(count: frames.count + leftOut, end: end) }
@@ -21,7 +21,7 @@ final class FixtureUnwinder {
   /// The longest CPU time of an unwinding, in seconds.
   private(set) var slowest = 0.0
   var moduleLookups: Int { memory.pointee.lookups }
-  private let room: UnsafeMutableRawPointer
+  private let storage: UnsafeMutableRawPointer
   private let unwinder: OpaquePointer
   private let memory: UnsafeMutablePointer<Memory>
   private let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
@@ -49,8 +49,8 @@ final class FixtureUnwinder {
 
   init(_ architecture: String) throws {
     guard let known = cunwind_architecture(architecture) else { throw Failure.architecture(architecture) }
-    let room = UnsafeMutableRawPointer.allocate(byteCount: cunwind_bytes(), alignment: 64)
-    memset(room, 0, cunwind_bytes())
+    let storage = UnsafeMutableRawPointer.allocate(byteCount: cunwind_bytes(), alignment: 64)
+    memset(storage, 0, cunwind_bytes())
     let memory = UnsafeMutablePointer<Memory>.allocate(capacity: 1)
     memory.initialize(to: Memory())
     let process = unwind_process(
@@ -71,8 +71,8 @@ final class FixtureUnwinder {
       },
       context: memory
     )
-    guard let unwinder = cunwind_create(room, known, process) else { throw Failure.architecture(architecture) }
-    self.room = room
+    guard let unwinder = cunwind_create(storage, known, process) else { throw Failure.architecture(architecture) }
+    self.storage = storage
     self.memory = memory
     self.unwinder = unwinder
   }
@@ -80,7 +80,7 @@ final class FixtureUnwinder {
   deinit {
     memory.pointee.deallocate()
     memory.deallocate()
-    room.deallocate()
+    storage.deallocate()
     frames.deallocate()
     places.deallocate()
   }
@@ -111,7 +111,7 @@ final class FixtureUnwinder {
   /// Whether the unwinder's memory has 512 consecutive bytes of the value `byte`.
   func holds(_ byte: UInt8) -> Bool {
     var count = 0
-    for value in UnsafeRawBufferPointer(start: room, count: cunwind_bytes()) {
+    for value in UnsafeRawBufferPointer(start: storage, count: cunwind_bytes()) {
       count = value == byte ? count + 1 : 0
       if count == 512 { return true }
     }
@@ -141,8 +141,8 @@ final class FixtureUnwinder {
 
   static let item = unwind_work_item(slot: 1, generation: 1, began_ns: 1, tid: 1)
 
-  /// Unwinds `stack`. With `joins`, keeps it or joins it with the stack kept for `item`. Unless `remembers`, clears the
-  /// cached facts about code first.
+  /// Unwinds `stack`. With `joins`, keeps a complete stack for `item`, and joins an incomplete one with the kept stack.
+  /// Without `remembers`, clears the cache first.
   func unwind(
     _ stack: RecordedStack,
     joins: Bool = false,

@@ -192,7 +192,7 @@ import Testing
 
   // MARK: x86_64
 
-  /// Instructions with random numbers and three registers, none of which is among the first four or the stack pointer.
+  /// Instructions with random numbers and three registers other than the first four and the stack pointer.
   private func examplesOfX86(_ generator: inout SplitMix) -> [Example] {
     var registers = ([4, 5, 6] + Array(8..<16)).shuffled(using: &generator)
     let (to, other, base) = (registers.removeLast(), registers.removeLast(), registers.removeLast())
@@ -292,7 +292,7 @@ import Testing
       example("int3", "end"),
       example("syscall", "system call"), example("cld"),
     ]
-    // A store of one word counts as a store of the next one as well.
+    // These stores count as stores of two words.
     let stores = [
       "movups %xmm3", "movlps %xmm3", "movhps %xmm3", "movaps %xmm3", "movntps %xmm3", "movdqa %xmm3", "movq %mm3",
       "movq %xmm3", "movntdq %xmm3", "movnti \(ro)",

@@ -1,7 +1,7 @@
 import CCulpritUnwind
 import Testing
 
-/// A stack is joined with the last complete one of the same work item, among the last sixteen.
+/// An incomplete stack is joined with the last complete stack of its work item. Sixteen stacks are kept.
 @Suite struct JoinTests {
   /// Stacks that are joined, and their predecessors.
   private static let pairs: [(first: RecordedStack, second: RecordedStack)] = RecordedStack.everything.compactMap {
@@ -118,7 +118,7 @@ import Testing
     #expect(beyond.frames == without.frames)
   }
 
-  /// The innermost return address of the aarch64 stacks is in the link register.
+  /// The aarch64 stacks are excluded: their innermost return address is in the link register.
   @Test(arguments: pairs.indices.filter { pairs[$0].second.architecture == "x86_64" })
   func acceptsFrameWithoutInnerCall(index: Int) throws {
     let pair = Self.pairs[index]

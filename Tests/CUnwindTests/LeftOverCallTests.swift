@@ -1,14 +1,12 @@
 import CCulpritUnwind
 import Testing
 
-/// Blocked threads, for which only the stack pointer is known. Their frames need the frame pointer, and earlier calls
-/// left frames on the stack.
+/// Blocked threads whose frames need the frame pointer, which is unknown. Earlier calls left frames on the stack.
 @Suite
 struct LeftOverCallTests {
   private typealias Code = [MadeUpInstruction]
 
-  /// A call through `deeper`, with arguments on the stack: its frames are lower than those of later calls and stay
-  /// intact.
+  /// A call through `deeper`, with arguments on the stack. Its frames stay intact below the frames of later calls.
   private static let earlier: Code = [.move(.rsp, by: -64), .call("deeper"), .move(.rsp, by: 64)]
   private static let now: Code = [.set(.rdi, 128), .call("function")]
   private static let inALoop: Code = [.label("again")] + earlier + now + [.branch("again")]
@@ -35,17 +33,17 @@ struct LeftOverCallTests {
   }
 
   @Test(arguments: [
-    ("one after the other", earlier + now, true),
-    ("the earlier one not always", [.branch("skipped")] + earlier + [.label("skipped")] + now, true),
-    ("a loop", inALoop, false),
-    ("a jump back", [.label("again")] + earlier + now + [.branch("out"), .jump("again"), .label("out")], false),
+    ("sequence", earlier + now, true),
+    ("optional earlier call", [.branch("skipped")] + earlier + [.label("skipped")] + now, true),
+    ("loop", inALoop, false),
+    ("jump back", [.label("again")] + earlier + now + [.branch("out"), .jump("again"), .label("out")], false),
     (
-      "by two blocks", [.label("again")] + earlier + now + [.branch("in"), .nothing, .label("in"), .branch("again")],
+      "two-block loop", [.label("again")] + earlier + now + [.branch("in"), .nothing, .label("in"), .branch("again")],
       false
     ),
-    ("perhaps by a table", [.label("again")] + earlier + now + [.jumpByTable(["again"])], false),
-    ("no way back", earlier + now + [.branch("out"), .nothing, .label("out")], true),
-  ]) func distinguishesLiveCallFromEarlierOne(shape: String, main: [MadeUpInstruction], isFound: Bool) throws {
+    ("possible loop by a jump table", [.label("again")] + earlier + now + [.jumpByTable(["again"])], false),
+    ("no loop", earlier + now + [.branch("out"), .nothing, .label("out")], true),
+  ]) func distinguishesLiveCallFromEarlierOne(flow: String, main: [MadeUpInstruction], isFound: Bool) throws {
     let thread = blockedAgain(program(main: main))
     try check(thread, isFound: isFound)
   }
@@ -65,7 +63,7 @@ struct LeftOverCallTests {
     try check(thread)
   }
 
-  /// No code leads to the exception handler, which has the frame of the calls.
+  /// No code jumps to the exception handler, which uses its function's frame.
   @Test func findsFrameOfExceptionHandler() throws {
     let function: Code =
       MadeUpInstruction.enter + [
@@ -118,7 +116,7 @@ struct LeftOverCallTests {
   @Test func ignoresCallOfOtherFunction() throws {
     var program = program(main: [.call("jumping")])
     program.add("jumping", [.jump("outer")])
-    // Both answers have the same place in the cache.
+    // Both functions have the same cache index.
     let distance: UInt64 = 1 << 12
     program.add(
       "outer",

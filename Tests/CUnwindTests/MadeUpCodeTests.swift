@@ -2,7 +2,7 @@ import CCulpritUnwind
 import SplitMix
 import Testing
 
-/// Unwinds generated code at every instruction and compares with the recorded calls.
+/// Unwinds generated code at every instruction, and compares the frames with the executed calls.
 @Suite struct MadeUpCodeTests {
   static func unwinders() throws -> [FixtureUnwinder] { [try FixtureUnwinder("x86_64")] }
 
@@ -44,8 +44,8 @@ import Testing
     }
   }
 
-  /// A jump table's target can be another function, so a stack can end there. In the first two thousand seeds only 1965
-  /// has a wrong frame: two functions are taken for one, and their frame sizes happen to match.
+  /// A jump table's target can be another function, so a stack can end there. Among the first 2000 seeds, only 1965 has
+  /// a wrong frame: two functions with equal frame sizes are mistaken for one.
   @Test(arguments: [true, false]) func reportsNoWrongCallerInRandomCode(isDescribed: Bool) throws {
     try checkRandomCode(isDescribed: isDescribed, hasTables: true) { found, thread in
       found.frames == Array(thread.frames.prefix(found.frames.count))
@@ -84,7 +84,7 @@ import Testing
     try checkEveryInstruction(of: program)
   }
 
-  /// The undecodable instruction keeps the frame pointer, although a stale return address is within the frame.
+  /// The frame pointer is used at an undecodable instruction, although the frame contains a stale return address.
   @Test func keepsFramePointerOfUndecodableFunction() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.call("main"), .trap])
@@ -108,8 +108,8 @@ import Testing
     }
   }
 
-  /// After a call that never returns, one function seems to continue in the next one, which has another frame. The
-  /// stack also contains the return address at that place, of an outer call.
+  /// A function that ends in a call seems to continue in the next function, whose frame is different. The end of this
+  /// wrong frame contains the return address of an outer call.
   @Test func ignoresReturnAddressOfOuterCall() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.call("main"), .trap])

@@ -11,9 +11,9 @@ enum MadeUpRegister: Int, CaseIterable {
   static let kept: [MadeUpRegister] = [.rbx, .rbp, .r12, .r13, .r14, .r15]
 }
 
-/// An instruction, or a mark between instructions. Jumps use the longest form.
+/// An instruction, or a label between instructions. Jumps use the longest form.
 enum MadeUpInstruction {
-  /// A named place. Code after a jump has the frame at the place `like`.
+  /// A label. Code after a jump has the frame of the label `like`.
   case label(String, like: String? = nil)
   /// int3 up to a multiple of 16.
   case padding
@@ -22,7 +22,7 @@ enum MadeUpInstruction {
   case copy(to: MadeUpRegister, from: MadeUpRegister)
   case move(MadeUpRegister, by: Int)
   case lower(MadeUpRegister, by: MadeUpRegister)
-  /// and with minus a power of two, up to 128.
+  /// and with the negative of a power of two, up to 128.
   case align(MadeUpRegister, to: Int)
   case point(MadeUpRegister, at: MadeUpRegister, Int)
   case load(MadeUpRegister, from: MadeUpRegister, Int)
@@ -37,7 +37,7 @@ enum MadeUpInstruction {
   case jumpWord(String)
   /// jmp *%rax to one of these labels.
   case jumpByTable([String])
-  /// jne. The thread's `choose` decides if `isTaken` is `nil`.
+  /// jne. If `isTaken` is `nil`, the thread's `choose` decides.
   case branch(String, isTaken: Bool? = nil)
   case leave
   case exit
@@ -65,9 +65,9 @@ struct MadeUpProgram {
     var isOutermost = false
     /// The table entry refers to an exception handler.
     var catches = false
-    /// The function is outside the module and behind its code, as if made at run time.
+    /// The function is outside the module and after its code, as if generated at run time.
     var isMadeAtRunTime = false
-    /// Instructions of the table's rows in place of the generated ones.
+    /// Instructions of the table's rows, instead of the generated ones.
     var rows: [UInt8]?
   }
 
@@ -85,7 +85,7 @@ struct MadeUpProgram {
   subscript(name: String) -> UInt64 {
     if let label = labels[name] { return label }
     guard let place = words.firstIndex(where: { $0.name == name }) else {
-      Issue.record("there is no \(name)")
+      Issue.record("no label or word \(name)")
       return 0
     }
     return Self.base + 0x8000 + 8 * UInt64(place)
@@ -195,7 +195,7 @@ struct MadeUpProgram {
 
   /// The frame at an instruction.
   private struct Row: Equatable {
-    /// The base register of the frame's end, and the distance.
+    /// The base register of the frame's end, and its distance from the end.
     var register = MadeUpRegister.rsp
     var distance = 8
     /// The distance from the stack pointer to the frame's end; `nil` if it is known only at run time.
@@ -204,7 +204,7 @@ struct MadeUpProgram {
     var saved: [MadeUpRegister: Int] = [:]
   }
 
-  /// The rows of each function by start. A split part uses the frame of its function.
+  /// The rows of each function, by start address. A split part uses the frame of its function.
   private var rows: [UInt64: [UInt8]] {
     var result: [UInt64: [UInt8]] = [:]
     var reached: [UInt64: Row] = [:]
@@ -359,7 +359,7 @@ struct MadeUpThread {
     stack[self[.rsp]] = 0
   }
 
-  /// Executes one instruction. `choose` gets the number of possible successors. Returns whether there is one.
+  /// Executes one instruction. `choose` gets the number of possible successors. Returns whether a successor exists.
   @discardableResult mutating func step(_ choose: (Int) -> Int = { _ in 0 }) -> Bool {
     guard let (instruction, next) = program.instruction(at: pc) else { return false }
     pc = next
@@ -391,7 +391,7 @@ struct MadeUpThread {
       self[.rbp] = pop()
     case .exit:
       pc = pop()
-      #expect(calls.popLast()?.returnAddress == pc, "made-up code returns to where it was not called")
+      #expect(calls.popLast()?.returnAddress == pc, "made-up code returns without a call")
     case .trap, .padding: return false
     case .label, .nothing, .bytes: break
     }
@@ -404,10 +404,10 @@ struct MadeUpThread {
       if pc == program[label] { return }
       guard step(choose) else { break }
     }
-    Issue.record("\(label) is not reached")
+    Issue.record("\(label) was not reached")
   }
 
-  /// Throws an exception, which continues at the innermost pad. Returns whether there is one.
+  /// Throws an exception, which continues at the innermost pad. Returns whether a pad exists.
   @discardableResult mutating func raise() -> Bool {
     guard let index = calls.lastIndex(where: { $0.pad != nil }), let pad = calls[index].pad else { return false }
     let call = calls[index]

@@ -49,7 +49,7 @@ struct RecordedStack: Sendable, CustomTestStringConvertible {
   var memory: [Piece] = []
   /// The actual calls, innermost first.
   var frames: [Frame] = []
-  /// The expected result: fewer frames where the recording ends early.
+  /// The expected result, with fewer frames if the recording ends early.
   var found = Outcome(count: 0, end: "")
 
   var testDescription: String { "\(architecture)/\(name)" }

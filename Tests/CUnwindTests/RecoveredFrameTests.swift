@@ -1,7 +1,7 @@
 import CCulpritUnwind
 import Testing
 
-/// Frames of blocked threads without a known frame pointer, which libunwind needs there.
+/// Frames that need the frame pointer, in blocked threads whose frame pointer is unknown.
 @Suite
 struct RecoveredFrameTests {
   /// A system call stub in which a thread is blocked at "back".
@@ -62,7 +62,7 @@ struct RecoveredFrameTests {
     }
   }
 
-  /// As in coroutines, the function continues on another stack and keeps its frame's place there.
+  /// Like a coroutine, the function continues on another stack and saves its frame's address there.
   @Test func findsFrameAcrossStackSwitch() throws {
     var program = MadeUpProgram()
     program.add("start", isOutermost: true, [.set(.rbx, 0), .call("switch"), .trap])

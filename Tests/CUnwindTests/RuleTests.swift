@@ -5,7 +5,7 @@ import SplitMix
 import Testing
 
 @Suite struct RuleTests {
-  /// The recorded stack, and variants with frames that lead nowhere or back.
+  /// The recorded stack, and variants with random changes.
   private func variants(of stack: RecordedStack) -> [RecordedStack] {
     var random = SplitMix(4711)
     return [stack]
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  /// One step from the rows of system libraries, with the same registers as libunwind's step.
+  /// One step from each table row of a system library gives the same registers as libunwind.
   @Test(arguments: ["libc.so.6", "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libunwind.so.8"])
   func rulesMatchLibunwind(library: String) throws {
     let architecture = String(cString: try #require(cunwind_host()).pointee.name)

@@ -3,10 +3,10 @@ import Testing
 
 /// Unwind tables by DWARF 5, 6.4.2, and the Linux Standard Base Core, ".eh_frame".
 @Suite struct TableTests {
-  /// LEB128 of the highest number but one, and of 2 with redundant bytes.
+  /// LEB128 of 2^64 - 2, and of 2 with redundant bytes.
   private static let long: [UInt8] = [0xfe] + [UInt8](repeating: 0xff, count: 8) + [0x01]
   private static let two: [UInt8] = [0x82, 0x80, 0x80, 0x00]
-  /// The return address's number. Operands and blocks in this file contain the bytes of its "undefined" instruction.
+  /// The return address's register number. Operands in this file contain the bytes of its "undefined" instruction.
   private static let returnAddress: UInt8 = 16
 
   /// Instructions that do not concern the return address.
@@ -25,7 +25,7 @@ import Testing
     ("GNU_negative_offset_extended", [0x2f, 7, 16]),
   ]
 
-  /// Unwinds a thread that is DISTANCE bytes after the start of a function with `rows` and whose callers cannot be followed.
+  /// Unwinds a thread `distance` bytes after the start of a function with `rows` and without readable callers.
   private func end(_ rows: [UInt8], at distance: Int) throws -> String {
     var program = MadeUpProgram()
     program.add("work", rows: rows, [.bytes([UInt8](repeating: 0x90, count: 0x400)), .exit])
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  /// Unwinds from `distance` in "work", which `start` has called, with `rows` in the table.
+  /// Unwinds a thread in "work", called by "start", with `rows` in the table, after `change`.
   private func callers(_ rows: [UInt8], _ change: (inout MadeUpThread) -> Void) throws -> (
     found: FixtureUnwinder.Found, frames: [RecordedStack.Frame]
   ) {
@@ -89,7 +89,7 @@ import Testing
     return (try FixtureUnwinder("x86_64").unwind(thread.recorded()), frames)
   }
 
-  /// The linker's row for PLT entries: behind the push, at 11 of 16 bytes, the frame has another word.
+  /// The linker's row for PLT entries. After the push, from byte 11 of 16 on, the frame has another word.
   @Test(arguments: [0, 10, 11, 15] as [UInt64]) func evaluatesExpressionOfStub(distance: UInt64) throws {
     let expression: [UInt8] = [0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22]
     let (found, frames) = try callers([0x0f, UInt8(expression.count)] + expression) {
@@ -110,7 +110,7 @@ import Testing
     #expect(found.frames == frames && found.end == "outermost")
   }
 
-  /// A damaged table can name any number. A vector register's value is unknown.
+  /// A damaged table can contain any register number. A vector register's value is unknown.
   @Test(arguments: [[80], [0xc8, 0x01], [0xff, 0xff, 0xff, 0xff, 0x07], long] as [[UInt8]])
   func endsAtReturnAddressInUnknownRegister(number: [UInt8]) throws {
     var program = MadeUpProgram()

@@ -1,8 +1,8 @@
 import CCulpritUnwind
 import Testing
 
-/// Blocked threads below functions without an unwind entry. The record of the outermost function always fits, because a
-/// call through a pointer can lead to any function.
+/// Threads blocked in callees of functions without unwind information. The outermost function's frame record always
+/// fits, because a call through a pointer can reach any function.
 @Suite
 struct UndescribedCallerTests {
   private typealias Code = [MadeUpInstruction]
@@ -66,7 +66,7 @@ struct UndescribedCallerTests {
     try checkComplete(thread)
   }
 
-  /// The path from the right record is lost in the caller, so the outermost record is the only candidate.
+  /// The correct frame record leads to no known caller, so the outermost record is the only candidate.
   @Test func rejectsOutermostRecordIfAnotherPathIsLost() throws {
     let thread = blocked {
       $0.add("bare", isDescribed: false, Self.growingWithoutFramePointer("block"))
@@ -76,7 +76,7 @@ struct UndescribedCallerTests {
     try checkCut(thread)
   }
 
-  /// The caller uses the frame pointer for a number, so its frame record does not look like one.
+  /// The caller uses the frame pointer for a number, so its frame record is not recognized.
   @Test func rejectsOutermostRecordBelowCodeMadeAtRunTime() throws {
     let thread = blocked {
       $0.add("block", Self.growing("wait"))
@@ -94,7 +94,7 @@ struct UndescribedCallerTests {
       0x48, 0x89, 0x04, 0x24, 0xc3,  // mov %rax, (%rsp); ret
     ]
     let thread = blocked(callee: "thunk") {
-      // The made-up thread skips these bytes and goes on behind them.
+      // The made-up thread skips these bytes.
       $0.add("thunk", isDescribed: isDescribed, [.bytes(retpoline)])
       $0.add("block", alignment: 1, Self.growing("wait"))
       $0.add("wait", Self.wait)
@@ -111,7 +111,7 @@ struct UndescribedCallerTests {
     try checkComplete(thread)
   }
 
-  /// The return address of the finished call is in the room of the current frame. That call led to another function.
+  /// The current frame contains the return address of a finished call to another function.
   @Test func ignoresFinishedCallOfUndescribedFunction() throws {
     let thread = blocked(callee: "loop") {
       $0.add(

@@ -13,7 +13,7 @@ import Testing
     return offer
   }
 
-  /// Values of most stalls come first, and a few names are enough. Options that are not used are left out.
+  /// Lists a few values of each used option, the most frequent first.
   @Test func listsMostFrequentNames() {
     var all = AvailableValues()
     for number in 0..<7 { all.add(offer("s\(number)", host: "h\(number % 2)", began: UInt64(number))) }
@@ -38,7 +38,7 @@ import Testing
     selection.since = WallTime(nanosecondsSince1970: 2_000_000_000)
     let sentence = "the options exclude the only stall; it began at 1970-01-01T00:00:01.000Z"
     #expect(only.refusal(of: selection) == sentence)
-    // Signatures are known of stalls that the other options choose.
+    // Signatures are listed of stalls that match the other options.
     selection = StallSelection()
     selection.signatures = ["1"]
     #expect(only.refusal(of: selection) == "the options exclude the only stall")

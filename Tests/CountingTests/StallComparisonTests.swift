@@ -13,7 +13,7 @@ import Testing
     comparison.entries.map { "\($0.change) \($0.newest?.culprit ?? "")" }
   }
 
-  /// From the one that takes most more time to the one that takes most less.
+  /// Entries are ordered from the largest increase to the largest decrease.
   @Test func classifiesChangesByTime() {
     let before = side([("gone()", 9), ("worse()", 1), ("better()", 5), ("better()", 1), ("same()", 2)])
     let after = side([("new()", 3), ("worse()", 2), ("worse()", 4), ("better()", 5), ("same()", 1), ("same()", 1)])
@@ -25,7 +25,7 @@ import Testing
     #expect(!comparison.isPerHour)
   }
 
-  /// Twice the time in four times the hours is less.
+  /// Twice the time in four times the hours is an improvement.
   @Test func comparesRatesWhenKnown() {
     let (before, after) = ([("load()", 6.0)], [("load()", 12.0)])
     let rates = StallComparison(side(before, hours: 1), side(after, hours: 4))
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  /// If totals are not compared by the hour, the text states the reason.
+  /// If totals are not compared per hour, the text states the reason.
   @Test(
     arguments: [
       (nil, nil, "of before and after"), (nil, 4, "of before"), (1, nil, "of after"), (0, 4, "of before"), (1, 4, nil),
@@ -49,7 +49,7 @@ import Testing
     #expect(
       text.contains(remark) == (unknown != nil) && text.contains(remark + (unknown ?? "") + "\n") == (unknown != nil)
     )
-    // Of nothing there are no totals.
+    // Without stalls, no remark is printed.
     #expect(!StallComparison(side([]), side([])).text().contains("totals"))
   }
 

@@ -6,7 +6,7 @@ import Testing
 @testable import CulpritCounting
 
 @Suite struct StallGroupTests {
-  /// A group has the sum, the worst, the newest and the oldest stall, and its other hosts, labels and versions.
+  /// A group has its total time, its worst, newest and oldest stall, and its hosts, labels and versions.
   @Test func groupsStallsOfOneProblem() throws {
     let stalls = [
       counted("1", "load()", seconds: 2, at: 50, host: "web-2", version: "cd", line: 31, labels: ["GET /"]),
@@ -26,7 +26,7 @@ import Testing
     #expect(group.causes.first == "computing" && group.labels.all.map(\.count) == [2, 1])
   }
 
-  /// The order does not depend on the one in which stalls were read.
+  /// The order of groups does not depend on the order of the stalls.
   @Test func ordersGroupsByTotalTime() {
     var random = SplitMix(7)
     let stalls = (0..<200).map { number in
@@ -56,7 +56,8 @@ import Testing
     #expect(groups.groups.reduce(0) { $0 + $1.count } == 4)
   }
 
-  /// A directory and its copy have equal stalls, and the later copy has their ends. Process ids are unique per host.
+  /// A directory and its later copy have equal stalls, which end only in the copy. Process ids are unique only per
+  /// host.
   @Test func mergesDuplicateStalls() {
     let merged = [
       counted("7", seconds: 2, at: 5, hasEnded: false), counted("7", seconds: 3, at: 5),
@@ -77,7 +78,7 @@ import Testing
     #expect(stall.place == nil)
   }
 
-  /// Stalls are counted by the whole name of their source, of which a table has room for a part.
+  /// Stalls are grouped by the full name of their source, but a table truncates the name.
   @Test func truncatesLongNamesInTables() {
     let long = String(repeating: "0123456789", count: 100)
     let stalls = ["a", "b"].enumerated().map { place, end in

@@ -36,7 +36,7 @@ import Testing
     #expect(rows[1]["signature"] as? String == stall.signature && rows[1]["stall"] as? String == "7")
   }
 
-  /// Day and host are in the path, where a host can be called anything, and in no row.
+  /// The path contains the day and the escaped host, and the rows omit both.
   @Test func encodesHostsInPartitionPaths() throws {
     let names = [
       "web-1.example.org": "web-1.example.org", "": "unknown", "../a b%": "..%2Fa%20b%25", "é\n": "%C3%A9%0A",

@@ -14,7 +14,7 @@ import Testing
     ("2026-11-20", "2026-11-20T00:00:00.000Z"), ("51s", "2026-11-20T10:23:00.000Z"),
     ("23m", "2026-11-20T10:00:51.000Z"),
     ("2h", "2026-11-20T08:23:51.000Z"), ("1d", "2026-11-19T10:23:51.000Z"), ("2w", "2026-11-06T10:23:51.000Z"),
-    // Times out of range become the first or the last moment.
+    // Times out of range are clamped.
     ("1969-01-01", "1970-01-01T00:00:00.000Z"), ("0000-02-29T00:00:00Z", "1970-01-01T00:00:00.000Z"),
     ("1970-01-01T00:00:00+01:00", "1970-01-01T00:00:00.000Z"), ("999999999w", "1970-01-01T00:00:00.000Z"),
     ("9999-12-31", "2554-07-21T23:34:33.709Z"), ("2554-01-01T00:00:00-23:59", "2554-07-21T23:34:33.709Z"),
@@ -42,7 +42,7 @@ import Testing
     return selection.includes(stall, from: StallOrigin(Recording(process: process)))
   }
 
-  /// The first moment counts, the last does not: of two periods that meet no stall is in both.
+  /// A period includes its first moment, but not its last. So no stall is in two adjacent periods.
   @Test func selectsStallsByTime() {
     let later = WallTime(nanosecondsSince1970: now.nanosecondsSince1970 + 1)
     #expect(includes { $0.since = now } && !includes { $0.since = later })

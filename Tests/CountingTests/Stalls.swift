@@ -4,7 +4,7 @@ import SampleRecordings
 
 @testable import CulpritCounting
 
-/// A stall to be counted, of a service that is called shop.
+/// A stall of the service "shop".
 func counted(
   _ id: String = "1",
   _ function: String = "load()",

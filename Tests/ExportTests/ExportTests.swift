@@ -42,7 +42,7 @@ import Testing
     #expect(try export(recordings, format) == once)
   }
 
-  /// A failed write throws, so that no truncated file looks complete.
+  /// A failed write throws. Otherwise a truncated file would look complete.
   @Test(arguments: ExportFormat.allCases) func rethrowsWriteErrors(format: ExportFormat) throws {
     struct Full: Error {}
     var exporter = Exporter(format, version: "0.1.0") { _ in throw Full() }
@@ -58,11 +58,11 @@ import Testing
     var exporter = Exporter(format, version: "0.1.0") { sizes.append($0.count) }
     try exporter.add(recording) { names($0, in: recording) }
     try exporter.finish()
-    // The buffer's threshold, and the last element appended to it.
+    // The threshold of the buffer, plus the last element.
     #expect(try #require(sizes.max()) < 128 << 10)
   }
 
-  /// In containers most processes have the same number, and their threads, too.
+  /// In containers, many processes and threads have equal ids.
   @Test func distinguishesProcessesWithEqualID() throws {
     var other = SampleRecordings.everyday()
     other.process?.watchedSince = WallTime(nanosecondsSince1970: 1)
@@ -75,7 +75,7 @@ import Testing
     #expect(Set(threads.compactMap { $0["tid"].integer }).count == threads.count)
   }
 
-  /// The same process's stalls share a process, and each has its own tracks.
+  /// Stalls of one process share a process entry, but each has its own tracks.
   @Test func groupsStallsOfOneProcess() throws {
     let recordings = [SampleRecordings.everyday(), SampleRecordings.everyday(stall: 2, began: 66)]
     let profile = try Pprof(try export(recordings, .pprof))
@@ -89,7 +89,7 @@ import Testing
     #expect(Set(tracks).count == 2)
   }
 
-  /// A cut stack is completed as in a report. Raw exports, without names, contain only captured frames.
+  /// A truncated stack is completed as in a report. Raw exports have no names, and contain only captured frames.
   @Test func completesTruncatedStacks() throws {
     let recording = SampleRecordings.everyday()
     let profile = try Pprof(try export([recording], .pprof))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CulpritExports
 
-/// Names come from requests, files and libraries of others: no export lets them take effect.
+/// Names come from requests, files and libraries. Their control characters must not take effect in exports.
 @Suite struct HostileNameTests {
   private let recording = SampleRecordings.hostile()
 

@@ -24,9 +24,9 @@ private final class StoreInMemory: OverflowStore {
   }
 }
 
-/// Exports of files of which only some samples are in memory.
+/// Exports of files with only some samples in memory.
 @Suite struct LoggedSampleTests {
-  /// A recording with several thousand samples of each thread: the ones of `seed` over and over.
+  /// A recording with several thousand samples: the samples of `seed`, repeated.
   private func long(_ seed: UInt64) -> Recording {
     var recording = RandomRecording(seed: seed).recording
     let samples = recording.stalls[0].samples
@@ -53,7 +53,7 @@ private final class StoreInMemory: OverflowStore {
     return bytes
   }
 
-  /// They have every sample, though the recording has few of them.
+  /// Exports have every sample, although the recording in memory has few.
   @Test(arguments: [1, 5] as [UInt64], [.collapsed, .pprof] as [ExportFormat])
   func exportsEverySample(_ seed: UInt64, _ format: ExportFormat) throws {
     let whole = long(seed)
@@ -71,7 +71,7 @@ private final class StoreInMemory: OverflowStore {
     #expect(store.count > 1)
   }
 
-  /// A profile of OpenTelemetry is in memory as a whole, so very many samples become several consecutive profiles.
+  /// An OpenTelemetry profile is built in memory, so many samples become several consecutive profiles.
   @Test func splitsManySamplesIntoProfiles() throws {
     var recording = SampleRecordings.everyday()
     let stall = recording.stalls[0]
@@ -99,7 +99,7 @@ private final class StoreInMemory: OverflowStore {
     }
   }
 
-  /// Stacks are completed as those of the verdict are, which has all of them at once.
+  /// Exports complete truncated stacks like the verdict.
   @Test(arguments: [1, 2, 3, 5, 8, 13, 21] as [UInt64]) func completesStacksLikeVerdict(_ seed: UInt64) {
     let recording = long(seed)
     let stall = recording.stalls[0]

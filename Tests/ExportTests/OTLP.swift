@@ -1,10 +1,10 @@
 import Testing
 
-/// Profiles of OpenTelemetry, decoded according to opentelemetry-proto's profiles/v1development/profiles.proto, without
+/// OpenTelemetry profiles, decoded according to opentelemetry-proto's profiles/v1development/profiles.proto, without
 /// code of the writer.
 struct OTLP {
   struct Sample: Hashable {
-    /// The values that are unique in a profile.
+    /// The stack and attributes, which are unique in a profile.
     struct Identity: Hashable {
       var stack: UInt64
       var attributes: [String: String]
@@ -29,7 +29,7 @@ struct OTLP {
   var profiles: [Profile] = []
   var mappings: [String] = []
 
-  /// The entries of a dictionary. A reader merges its pieces.
+  /// The tables of a dictionary, merged from its pieces.
   private struct Dictionary {
     var tables: [UInt64: [ArraySlice<UInt8>]] = [:]
 

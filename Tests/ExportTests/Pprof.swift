@@ -1,7 +1,7 @@
 import CCulpritZlib
 import Testing
 
-/// A profile of pprof's, read by the description in google/pprof's proto/profile.proto; nothing of the writer is used.
+/// A pprof profile, decoded according to google/pprof's proto/profile.proto without code of the writer.
 struct Pprof {
   struct Sample: Hashable {
     var locations: [UInt64]
@@ -46,7 +46,7 @@ struct Pprof {
   var durationNanos: UInt64 = 0
   var defaultType = ""
 
-  /// Reads a profile, in gzip.
+  /// Decodes a profile compressed by gzip.
   init(_ compressed: [UInt8]) throws {
     let fields = try Wire.fields(try gunzip(compressed)[...])
     let texts = fields.filter { $0.number == 6 }.map { String(decoding: $0.bytes, as: UTF8.self) }
@@ -110,7 +110,7 @@ struct Pprof {
     try checkReferences()
   }
 
-  /// Everything that is referred to is there, and addresses are in their mappings.
+  /// Requires that all referenced entries exist, and that addresses are in their mappings.
   private func checkReferences() throws {
     for sample in samples {
       try #require(sample.values.count == sampleTypes.count)
@@ -124,7 +124,7 @@ struct Pprof {
     }
   }
 
-  /// Its sums, in the order of ``sampleTypes``.
+  /// The sums of all values, in the order of ``sampleTypes``.
   var totals: [Int64] {
     samples.reduce(into: sampleTypes.map { _ in Int64(0) }) { sums, sample in
       for (place, value) in sample.values.enumerated() { sums[place] += value }
@@ -158,27 +158,27 @@ struct Pprof {
   }
 }
 
-/// The content of `compressed`, one member of gzip.
+/// Decompresses a single gzip member.
 func gunzip(_ compressed: [UInt8]) throws -> [UInt8] {
   var stream = z_stream()
   try #require(inflateInit2_(&stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK)
   defer { inflateEnd(&stream) }
   var input = compressed
   var result: [UInt8] = []
-  var room = [UInt8](repeating: 0, count: 1 << 16)
+  var buffer = [UInt8](repeating: 0, count: 1 << 16)
   var status = Z_OK
   // SAFETY: zlib gets the sizes of both arrays, and is done with the input before the closure returns.
   input.withUnsafeMutableBufferPointer { source in
     stream.next_in = source.baseAddress
     stream.avail_in = UInt32(source.count)
     while status == Z_OK {
-      let count = room.withUnsafeMutableBufferPointer { target in
+      let count = buffer.withUnsafeMutableBufferPointer { target in
         stream.next_out = target.baseAddress
         stream.avail_out = UInt32(target.count)
         status = inflate(&stream, Z_NO_FLUSH)
         return target.count - Int(stream.avail_out)
       }
-      result += room[..<count]
+      result += buffer[..<count]
     }
   }
   try #require(status == Z_STREAM_END && stream.avail_in == 0)

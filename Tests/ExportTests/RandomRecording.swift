@@ -2,7 +2,7 @@ import CulpritStallRecord
 import SampleRecordings
 import SplitMix
 
-/// A random stall from a seed: of one or more threads, with cut stacks, samples without stacks, and missing samples.
+/// A random stall from a seed, with one or more threads, truncated stacks, samples without stacks, and missing samples.
 struct RandomRecording {
   let recording: Recording
 

@@ -6,11 +6,11 @@ import Testing
 
 @testable import CulpritExports
 
-/// Whatever the stall, every format has all of its time, once.
+/// In every format, the times of a stall add up to its duration.
 @Suite struct TotalsTests {
   private static let seeds = Array(UInt64(1)...40)
 
-  /// How long all stalls took: of one that has not ended the last sample may be newer than what else is known.
+  /// The total duration of all stalls. An unfinished stall lasts at least until its last sample.
   private func duration(_ recording: Recording) -> UInt64 {
     recording.stalls.reduce(0) { sum, stall in
       let last = stall.samples.map(\.age).max() ?? .zero
@@ -36,7 +36,7 @@ import Testing
     let samples = profiles.flatMap(\.samples)
     #expect(samples.flatMap(\.values).reduce(0, +) == duration(recording))
     for profile in profiles {
-      // Required by OpenTelemetry: equal identities share a sample, and times are within the profile's.
+      // OpenTelemetry requires that equal identities share a sample, and that times are within the profile.
       #expect(Set(profile.samples.map(\.identity)).count == profile.samples.count)
       for sample in profile.samples {
         #expect(sample.values.count == sample.times.count && !sample.values.isEmpty)
@@ -66,7 +66,7 @@ import Testing
     #expect(abs(sum - Double(duration(recording)) / 1e6) < 0.001)
   }
 
-  /// Slices are nested, and each is closed; the stall's own is as long as it was.
+  /// Slices are nested and closed. The stall's slice is as long as the stall.
   @Test(arguments: seeds) func chromeSlicesMatchStall(seed: UInt64) throws {
     let recording = RandomRecording(seed: seed).recording
     let events = try JSON(bytes: try export([recording], .chrome))["traceEvents"].array
@@ -91,7 +91,7 @@ import Testing
     #expect(lengths.count == 1 && abs(lengths[0] - Int(duration(recording) / 1000)) <= 1)
   }
 
-  /// The function that a report blames has the same time in an export.
+  /// The culprit has the same time in a report and in an export.
   @Test(arguments: seeds) func culpritTimeMatchesReport(seed: UInt64) throws {
     let recording = RandomRecording(seed: seed).recording
     let blame = StallReport(of: recording.stalls[0], in: recording) { names($0, in: recording) }
@@ -103,7 +103,8 @@ import Testing
   }
 }
 
-/// Requires every index of a profile of the Firefox Profiler to be in its table, and every column to have its length.
+/// Requires that all indices in a Firefox profile are within their tables, and that all columns of a table have its
+/// length.
 func checkFirefox(_ profile: JSON) throws {
   let shared = profile["shared"]
   func length(_ table: JSON) throws -> Int {

@@ -1,6 +1,6 @@
 import Testing
 
-/// Protobuf's wire format, read by its description (protobuf.dev, "Encoding"); nothing of the writer is used.
+/// Protobuf's wire format, decoded according to protobuf.dev, "Encoding", without code of the writer.
 enum Wire {
   struct Field {
     var number: UInt64

@@ -16,7 +16,7 @@ import Testing
     )
   }
 
-  /// The verdict on `report`, after the way through the line that the trial's program prints.
+  /// The verdict on `report`, parsed from the line that the trial's program prints.
   private func verdict(
     _ report: StallReport?,
     first: UInt64 = 700,
@@ -84,7 +84,7 @@ import Testing
     #expect(verdict.isDependencyNamed == true && verdict.verdict == "named", "\(report)")
   }
 
-  /// The summary of a right report, of the same with another fault, and of void trials alone.
+  /// The summary fails for each kind of fault, for missing reports, and if all trials are void.
   @Test func summaryFailsForEachFault() throws {
     func failures(_ verdicts: [BlameVerdict], missing: Int = 0) -> Set<String> {
       var failures: Set<String> = []

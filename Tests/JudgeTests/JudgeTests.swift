@@ -51,7 +51,7 @@ import Testing
     silent.culprit?.cpuUse = nil
     silent.culprit?.waiting = nil
     #expect(counts(truth, silent).judgement.unsound == 1)
-    // Words that say nothing.
+    // An activity without samples.
     var empty = report
     empty.culprit?.cpuUse = nil
     empty.culprit?.waiting?.of = 0

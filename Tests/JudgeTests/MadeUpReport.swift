@@ -4,8 +4,8 @@ import SampleRecordings
 
 /// The report of a stall of one second, with a sample every 20 ms.
 ///
-/// `turns` has functions below `main` that were on the stack, outermost first and separated by spaces, and for how many
-/// samples; without functions the samples have no stack. All samples but the last have the label.
+/// Each of `turns` has the functions below `main`, outermost first and separated by spaces, and a number of samples.
+/// Without functions, the samples have no stack. All samples but the last have the label.
 func madeUpReport(
   _ turns: [(functions: String, samples: Int)],
   _ activity: ThreadActivity = .running,

@@ -7,7 +7,7 @@ import Testing
 @testable import CulpritPages
 
 extension Recording: CustomTestStringConvertible {
-  /// A short description: test output includes the arguments of each test.
+  /// A short description, because test output includes all arguments.
   public var testDescription: String { "recording with \(stalls.map(\.samples.count)) samples" }
 }
 
@@ -36,11 +36,11 @@ private func decompressed(_ compressed: [UInt8]) throws -> [UInt8] {
   try #require(inflateInit2_(&stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK)
   defer { inflateEnd(&stream) }
   var input = compressed
-  var room = [UInt8](repeating: 0, count: 16 << 20)
+  var buffer = [UInt8](repeating: 0, count: 16 << 20)
   var count = 0
   // SAFETY: zlib gets the sizes of both arrays, and is done with them before the closures return.
   input.withUnsafeMutableBufferPointer { source in
-    room.withUnsafeMutableBufferPointer { target in
+    buffer.withUnsafeMutableBufferPointer { target in
       stream.next_in = source.baseAddress
       stream.avail_in = UInt32(source.count)
       stream.next_out = target.baseAddress
@@ -49,14 +49,15 @@ private func decompressed(_ compressed: [UInt8]) throws -> [UInt8] {
     }
   }
   try #require(count >= 0)
-  return Array(room[..<count])
+  return Array(buffer[..<count])
 }
 
 /// The data that a page's script reads, decoded according to its specification without code of the writer.
 private struct Profile {
   var header: [String: Any]
-  /// For each track the weights of its samples, and their stacks by name, outermost first.
+  /// The weights of each track's samples.
   var weights: [[Int]] = []
+  /// The stacks of each track's samples: function names, outermost first.
   var stacks: [[[String]]] = []
 
   init(_ bytes: [UInt8]) throws {
@@ -115,7 +116,7 @@ private struct Profile {
 }
 
 @Suite struct PageTests {
-  /// The name of a function without a symbol contains its module, so no line below repeats it.
+  /// The name of a function without a symbol contains its module, so the page does not repeat the module.
   @Test func printsAddressOnce() throws {
     var recording = SampleRecordings.everyday()
     #expect(try page([recording]).contains("<p class=\"source\">"))
@@ -142,7 +143,7 @@ private struct Profile {
     #expect(profile.weights.joined().reduce(0, +) == nanoseconds)
     #expect(profile.header["durationNs"] as? Int == nanoseconds)
     #expect(profile.header["thresholdNs"] as? Int == Int(recording.stalls[0].threshold.wholeNanoseconds))
-    // Gaps have no sample, and every sample is there.
+    // Gaps have no sample, and no sample is missing.
     let sampled = profile.stacks.joined().filter { !["(not observed)", "(not watched yet)"].contains($0.first) }.count
     #expect(sampled == recording.stalls[0].samples.count)
   }
@@ -159,7 +160,7 @@ private struct Profile {
     #expect((profile.header["otherThreads"] as? [String])?.count == 2)
   }
 
-  /// The report is there where no script runs, in the words of a terminal.
+  /// Without scripts, the page contains the report in the words of the terminal output.
   @Test func rendersReportWithoutScript() throws {
     let page = try page([SampleRecordings.everyday()])
     for text in [
@@ -186,7 +187,7 @@ private struct Profile {
     #expect(page.utf8.count < 200_000)
   }
 
-  /// The chain of lock waits is drawn from the work to the thread at its root, or as a ring.
+  /// The chain of lock waits is drawn from the work to the thread at the root, or as a ring.
   @Test(arguments: [false, true]) func drawsWaitChains(isDeadlock: Bool) throws {
     let page = try page([SampleRecordings.waits(isDeadlock: isDeadlock)])
     #expect(page.matches(of: /<ol class="chain">/).count == 1)
@@ -194,7 +195,7 @@ private struct Profile {
     #expect(page.contains("<p class=\"share\">\(heading)"))
     let begin = try #require(page.range(of: "<ol class=\"chain\">"))
     var rest = page[begin.upperBound...].prefix(10_000)
-    // In this order.
+    // The names occur in this order.
     for text in ["Store.<wbr>read", "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;amp;", "Store.<wbr>flush"]
       + (isDeadlock ? [] : ["\\u{1b}[31mred\\u{1b}[0m\\u{7}", "Disk.<wbr>write"])
     {
@@ -249,7 +250,7 @@ private struct Profile {
     #expect(throws: Full.self) { try writer.write { _ in throw Full() } }
   }
 
-  /// The verdict of a stall with many samples is marked as based on some of them; the graphs have all.
+  /// A verdict based on a part of the samples is marked. The graphs have all samples.
   @Test func limitsSamplesPerVerdict() throws {
     let large = SampleRecordings.large(samples: 1_000, stacks: 50)
     let chosen = try page([large], samplesPerReport: 100)

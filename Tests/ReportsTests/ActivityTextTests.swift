@@ -34,7 +34,7 @@ import Testing
     )
   }
 
-  /// In neighbouring samples different child tasks run.
+  /// CPU use is unknown if consecutive samples show different child tasks.
   @Test func describesComputingWithoutCPUUse() throws {
     var finding = try #require(fullReport().culprit)
     (finding.cpuUse, finding.waiting) = (nil, StallReport.Waiting(samples: 0, of: 13))
@@ -62,7 +62,7 @@ import Testing
     #expect(text(0.1, nil, StallReport.Waiting(samples: 10, of: 20)) == "computing and waiting in turn: on CPU 10 %")
   }
 
-  /// From 4/5 on it is nearly all, below 1/5 hardly any; each bound is inclusive.
+  /// At least 4/5 of the time counts as all, at most 1/5 as none.
   @Test func boundsAreInclusive() {
     #expect(text(0.8, 0.2) == "computing: on CPU 80 %")
     #expect(text(0.75, 0.1) == "computing and waiting in turn: on CPU 75 %")
@@ -84,7 +84,7 @@ import Testing
     #expect(name(call, restarted: false) == "clock_nanosleep")
     #expect(name(nil, restarted: true) == "a restarted system call")
     #expect(name(nil, restarted: false) == nil)
-    // Files before version 1.3 have the number itself.
+    // Files before version 1.3 contain the number of restart_syscall itself.
     #expect(name(restart, restarted: false) == "restart_syscall")
   }
 }

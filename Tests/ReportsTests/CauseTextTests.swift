@@ -67,7 +67,7 @@ import Testing
     #expect(report.summary.hasSuffix("; " + line.dropLast(", 3.20 s".count)))
     #expect(report.metadata["culprit.cause.subject"] == "a mutex")
     #expect(report.metadata["culprit.cause.subject.share"] == "0.200")
-    // Nearly all of the cause: no separate percentage.
+    // A subject with nearly all of the time has no separate percentage.
     found.subjects[0].share = 0.77
     found.subjects[0].seconds = Seconds(.milliseconds(3080))
     #expect(!CauseText.what(found).contains("%"), "\(CauseText.what(found))")

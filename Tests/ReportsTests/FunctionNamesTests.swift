@@ -91,7 +91,7 @@ import Testing
     #expect(Set(all.map(FunctionNames(all).name)).count == Set(expected).count * 2)
   }
 
-  /// The first of module, library, file and line that distinguishes most of them.
+  /// Equal names get the first of module, library, file and line that distinguishes most of them.
   @Test func distinguishesNamesakesByLocation() {
     func frame(_ raw: String, _ place: (String, Int)?, module: String = "/shop") -> ResolvedFrame {
       var frame = self.frame("load()", "Shop", raw)
@@ -107,7 +107,7 @@ import Testing
       names([frame("a", ("a.c", 1), module: "/x/one.so"), frame("b", ("b.c", 1), module: "/x/two.so")])
         == ["load() (one.so)", "load() (two.so)"]
     )
-    // The library distinguishes two of the three, the file all.
+    // The library distinguishes two of the three functions, the file all three.
     #expect(
       names([
         frame("a", ("a.c", 1), module: "/one.so"), frame("b", ("b.c", 1), module: "/two.so"),

@@ -56,7 +56,7 @@ import Testing
     #expect(try again.json() == text)
   }
 
-  /// The schema lists every key with its type, and the required keys are those that a decoder requires.
+  /// The schema lists every key with its type, and requires the same keys as the decoder.
   @Test func schemaMatchesTypes() throws {
     let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .appending(path: "../../docs/internals/report-\(StallReport.formatVersion).schema.json")
@@ -67,7 +67,7 @@ import Testing
       if let reference = schema["$ref"] as? String {
         let name = String(reference.dropFirst("#/$defs/".count))
         guard let definition = definitions[name] as? [String: Any] else {
-          Issue.record("\(place) refers to \(reference), which is not there")
+          Issue.record("\(place) refers to \(reference), which is not defined")
           return
         }
         guard seen.insert(name).inserted else { return }
@@ -121,7 +121,7 @@ private indirect enum JSONForm {
     case let list as any AnyList.Type: self = .array { JSONForm(list.elementType) }
     default:
       let decoder = FormDecoder()
-      // Decoding stops at the first required value. The keys are known then.
+      // Errors are ignored, because the decoder has recorded the keys by then.
       _ = try? type.init(from: decoder)
       self = .object(decoder.members)
     }
@@ -145,7 +145,7 @@ private protocol AnyList: Decodable {
 }
 extension Array: AnyList where Element: Decodable { static var elementType: any Decodable.Type { Element.self } }
 
-/// Answers every request with some value and records it.
+/// Records every request, and returns an arbitrary value.
 private final class FormDecoder: Decoder {
   var members: [JSONForm.Member] = []
   let codingPath: [any CodingKey] = []

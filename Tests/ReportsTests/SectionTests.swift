@@ -83,7 +83,7 @@ func fullReport() -> StallReport {
   report.outerCallers = [finding(function("serve()"), 0.4, 4), finding(function("accept()"), 0.2, 2)]
   report.callees = [
     finding(system("malloc"), 0.1, 1), finding(system("memcpy"), 0.15, 1.5),
-    // The function of another file has the same name.
+    // A function of another file with the same name.
     finding(system("malloc", module: "/opt/libjemalloc.so"), 0.1, 1), finding(system("free"), 0.12, 1.2),
     finding(system("calloc"), 0.11, 1.1),
   ]
@@ -199,7 +199,7 @@ private func threadsReport() -> ThreadsReport {
   )
 }
 
-/// Every section against a reviewed snapshot.
+/// Compares every section with a reviewed snapshot.
 @Suite struct SectionTests {
   @Test(arguments: [60, 100]) func printsEverySection(width: Int) {
     expectSnapshot(fullReport().text(width: width), "full-\(width)")
@@ -296,7 +296,7 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(report.text(width: 100), "workers-100")
   }
 
-  /// The three largest callers with at least half a percent of the culprit's 8 s.
+  /// At most three callers are named, each with at least half a percent of the culprit's 8 s.
   @Test(arguments: 0...5, [false, true]) func namesLargestCallers(heavy: Int, hasRare: Bool) throws {
     var report = fullReport()
     report.outerCallers = []
@@ -316,7 +316,7 @@ private func threadsReport() -> ThreadsReport {
   @Test(arguments: 1...7) func namesContendersAndCountsRest(count: Int) {
     var report = fullReport()
     report.contenders = (0..<count).map { finding(function("contender\($0)()"), 0.01, 0.1) }
-    // One below the limit, and one that is only counted.
+    // One contender is below the limit, and another is only counted.
     report.contenders.append(finding(function("hardly()"), 0.009_999, 0.099_99))
     report.contenderCount = count + 2
     let text = report.text(width: 200)
@@ -368,7 +368,7 @@ private func threadsReport() -> ThreadsReport {
       #expect(!lines.isEmpty && lines.allSatisfy { $0.split(separator: "shop").count == 2 }, "\(number): \(lines)")
     }
     #expect(!text.contains("in shop\n") && !report.endText(width: 200).contains("computing:"), "\(text)")
-    // A library function without a symbol is found by its address.
+    // The address identifies a library function without a symbol.
     var library = system("a function of libc.so.6")
     (library.name, library.noName) = ("libc.so.6+0x10", "the file has no symbols")
     #expect(Formatting.placed(library) == "a function of libc.so.6 (libc.so.6+0x10)")

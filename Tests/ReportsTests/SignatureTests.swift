@@ -32,13 +32,13 @@ import Testing
     Signature.of(StallReport.Source(kind: kind, name: name), service: service, verdict: verdict, function: function)
   }
 
-  /// The documented value (docs/internals/many-stalls.md), computed by another program. It must never change.
+  /// The value in docs/internals/many-stalls.md, computed by another program, must never change.
   @Test func matchesDocumentedValue() {
     #expect(signature(frame("Catalog.rebuildIndex(for:)", swiftModule: "Shop")) == "52ccabb68e2e")
     #expect(Signature.hash([]) == "cbf29ce48422")
   }
 
-  /// Addresses, lines, symbols, closure numbers, library versions and source names change with a build.
+  /// Addresses, lines, symbols, closure numbers, library versions and source names have no effect.
   @Test func isStableAcrossBuilds() {
     let function = signature(frame("closure #1 in load()", swiftModule: "Shop"))
     #expect(signature(frame("closure #12 in load()", swiftModule: "Shop", at: 99)) == function)
@@ -49,7 +49,7 @@ import Testing
     #expect(signature(frame(nil, at: 1)) == signature(frame(nil, at: 2)))
   }
 
-  /// A slow request stalls its loop, its job and its section.
+  /// A slow request stalls its loop, its job and its section, which share a signature.
   @Test func isSharedBySources() {
     let kinds: [StallReport.Source.Kind] = [.loop, .probedLoop, .job, .section, .queue, .executor]
     let all = kinds.map { signature(frame("load()", swiftModule: "Shop"), kind: $0, name: $0.rawValue) }
@@ -91,7 +91,7 @@ import Testing
       signature(nil, kind: .queue), signature(frame(nil), kind: .queue),
       signature(frame("load()", swiftModule: "Shop"), verdict: .noSingleCulprit),
       signature(nil, verdict: .noStacks), signature(frame("closure in load()", swiftModule: "Shop")),
-      // Separators keep the parts apart.
+      // Separators distinguish equal concatenations.
       signature(frame("pload()", swiftModule: "Sho")), signature(frame("load()Shop")),
     ]
     #expect(Set(all).count == all.count)
@@ -114,7 +114,7 @@ import Testing
     let report = builder.report(of: stall)
     #expect(report.signature == signature(frame("Catalog.rebuildIndex(for:)")))
     #expect(report.metadata["culprit.signature"] == report.signature)
-    // Other samples with one culprit.
+    // Other samples with the same culprit.
     stall.samples.removeLast(2)
     stall.began = WallTime(nanosecondsSince1970: 1)
     #expect(builder.report(of: stall).signature == report.signature)

@@ -28,13 +28,13 @@ private enum KernelHeaders {
 }
 
 @Suite struct SystemCallTests {
-  @Test(.enabled(if: KernelHeaders.isThere("x86_64"), "there are no headers of the kernel for x86_64"))
+  @Test(.enabled(if: KernelHeaders.isThere("x86_64"), "no kernel headers for x86_64"))
   func namesMatchKernelOnX86() throws { try compare("x86_64", count: 362) }
 
-  @Test(.enabled(if: KernelHeaders.isThere("aarch64"), "there are no generic headers of the kernel"))
+  @Test(.enabled(if: KernelHeaders.isThere("aarch64"), "no generic kernel headers"))
   func namesMatchKernelOnArm() throws { try compare("aarch64", count: 305) }
 
-  /// An added call also changes the count.
+  /// `count` is the number of known names.
   private func compare(_ architecture: String, count: Int) throws {
     let kernel = try KernelHeaders.numbers(architecture)
     try #require(kernel.count > 250)

@@ -116,7 +116,7 @@ let exampleProcess = ObservedProcess(4242, "/opt/shop/bin/shop", since: 1_795_17
     expectSnapshot(builder.report(of: stall).text(width: 80), "unfinished-80")
   }
 
-  /// Pings are an eighth of the threshold apart, so the obstacle can be older than the ping.
+  /// Pings are an eighth of the threshold apart, so a stall can be older than its ping.
   @Test(arguments: [SourceKind.queue, .pool, .executor, .probedLoop, .loop, .section])
   func reportsLowerBoundForPingedSources(kind: SourceKind) {
     var (stall, builder) = exampleStall()

@@ -119,7 +119,7 @@ import Testing
     let last = ["Orders.säve(ß:)"]
     let text = report(last: last).text(StallReport.TextStyle(width: width, isASCII: true))
     #expect(text.utf8.allSatisfy { $0 < 0x80 } && text.contains("loop-\\u{e9}"))
-    // Escapes are included in the layout.
+    // The layout includes escapes.
     #expect(text.contains("#0 Orders.s\\u{e4}ve("))
     for line in lines(text) where line.split(separator: " ").count > 1 { #expect(line.count <= width, "\(line)") }
     #expect(text.contains("... 5") && text.contains("####") == (width == 100), "\(text)")

@@ -36,11 +36,11 @@ func waitChain(_ links: [StallReport.WaitLink], isCycle: Bool, isDeadlock: Bool)
 }
 
 @Suite struct WaitChainTextTests {
-  /// Contains a terminal escape and a forged line.
+  /// A name with a terminal escape and a forged line.
   private static let hostile = "evil\u{1b}[2J\nCULPRIT   innocent()"
   private static let long = String(repeating: "worker-", count: 40)
 
-  /// A lock owner: its stack, innermost first, and its own wait.
+  /// A lock owner, with its functions, innermost first, and the lock that it waits for.
   private struct Holder {
     var id: Int32
     var name: String
@@ -52,7 +52,7 @@ func waitChain(_ links: [StallReport.WaitLink], isCycle: Bool, isDeadlock: Bool)
     HeldLock(kind: kind, address: address, holderID: holder, waiterID: waiter)
   }
 
-  /// The report of thread 1, which waits for `lock` for the whole stall, with the given `holders`.
+  /// The report of a stall in which thread 1 waits for `lock`, with the owners `holders`.
   private static func report(waitingFor lock: HeldLock, _ holders: [Holder]) -> StallReport {
     var stacks: [Stack] = []
     var names: [UInt64: String] = [:]
@@ -68,13 +68,13 @@ func waitChain(_ links: [StallReport.WaitLink], isCycle: Bool, isDeadlock: Bool)
       return Sample(age, stacks.count - 1, .inSystemCall(202), used: .milliseconds(5), lock: lock)
     }
     let samples = (0..<10).map { sample($0, ["pthread_mutex_lock", "Shop.order()", "main"], lock) }
-    var looks: [HolderSample] = []
+    var holderSamples: [HolderSample] = []
     for holder in holders {
       let held = ([lock] + holders.compactMap(\.lock)).first { $0.holderID == holder.id }
       let thread = ObservedThread(id: holder.id, name: holder.name)
       for number in 0..<10 {
         let sample = sample(number, holder.functions, holder.lock)
-        looks.append(HolderSample(address: held?.address ?? 0, thread: thread, isHeld: true, sample: sample))
+        holderSamples.append(HolderSample(address: held?.address ?? 0, thread: thread, isHeld: true, sample: sample))
       }
     }
     var stall = Stall(
@@ -85,7 +85,7 @@ func waitChain(_ links: [StallReport.WaitLink], isCycle: Bool, isDeadlock: Bool)
       duration: .seconds(5),
       hasEnded: false
     )
-    stall.holders = looks
+    stall.holders = holderSamples
     let builder = ReportBuilder(Recording(process: exampleProcess, stacks: stacks, stalls: [stall])) { frame in
       let name = names[frame.address.value] ?? "?"
       let isOwn = name.contains(".") || name == "main"
@@ -149,7 +149,7 @@ func waitChain(_ links: [StallReport.WaitLink], isCycle: Bool, isDeadlock: Bool)
     #expect(!text.contains("thread 2 \"main\"") && text.contains("thread 1 \"main\""))
   }
 
-  /// libdispatch names its threads after queues that the application does not have.
+  /// libdispatch names its threads after its own queues.
   @Test func numbersPoolThreads() {
     let holders = [
       Holder(
@@ -174,7 +174,7 @@ func waitChain(_ links: [StallReport.WaitLink], isCycle: Bool, isDeadlock: Bool)
       }
   }
 
-  /// The sections of a report with a deadlock of `links`, whose work used CPU time.
+  /// The text of a report with a deadlock of `links`, in which the stalled thread used CPU time.
   private func deadlocked(_ links: [StallReport.WaitLink]) throws -> String {
     var report = Self.deadlock
     report.culprit?.cpuUse = StallReport.CPUUse(share: 0.98, runnableShare: 0.01)
@@ -204,7 +204,7 @@ func waitChain(_ links: [StallReport.WaitLink], isCycle: Bool, isDeadlock: Bool)
     #expect(try next([waitLink(.lock, of: 2), waitLink(.initialization, of: 1)]).contains(others))
   }
 
-  /// The kernel refuses the wait that would close the ring, and the thread tries again.
+  /// The kernel refuses the wait that would close the cycle, and the thread retries it.
   @Test func treatsRefusedWaitsAsWaiting() throws {
     let text = try deadlocked([waitLink(.lock, of: 2), waitLink(.initialization, of: 1)])
     #expect(!text.contains("computing"), "\(text)")

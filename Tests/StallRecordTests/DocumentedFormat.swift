@@ -1,6 +1,6 @@
 import Testing
 
-/// Reads files by docs/internals/stall-format.md alone.
+/// Reads files according to docs/internals/stall-format.md, without code of the reader.
 struct DocumentedFormat {
   private let bytes: [UInt8]
   private var place = 0
@@ -52,7 +52,7 @@ struct DocumentedFormat {
 
   private mutating func texts(_ name: String) throws { for _ in 0..<(try number(2)) { try text(name) } }
 
-  /// A number whose highest value stands for none.
+  /// A number whose highest value means "none".
   private mutating func optional(_ width: Int, _ name: String) throws {
     let value = try number(width)
     lines.append(value == UInt64.max >> (64 - 8 * width) ? "\(name) none" : "\(name) \(value)")
@@ -117,7 +117,7 @@ struct DocumentedFormat {
       try number(8, "lock")
       try number(1, "held")
       try sample()
-    default: Issue.record("a record of kind \(kind)")
+    default: Issue.record("unknown record kind \(kind)")
     }
   }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CulpritStallRecord
 
-/// A file of this version, which other programs also contain.
+/// A file of this format version, which later versions must still read.
 @Suite struct GoldenFileTests {
   private func path(_ name: String) -> URL {
     URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Golden/\(name)")
@@ -36,7 +36,7 @@ import Testing
   @Test func writesTheSameBytes() throws {
     let bytes = try [UInt8](Data(contentsOf: path("version-1.0.stall")))
     let written = StallFileWriter.file(of: try StallFile(bytes: bytes).recording)
-    #expect(written == bytes, "files of a version that was released never change")
+    #expect(written == bytes, "files of a released version never change")
   }
 
   @Test func bytesMatchTheDocumentation() throws {

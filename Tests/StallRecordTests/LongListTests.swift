@@ -28,7 +28,7 @@ final class StoreInMemory: OverflowStore {
 @Suite struct LongListTests {
   /// A piece has 8192 values.
   @Test(arguments: [0, 1, 2, 8191, 8192, 8193, 16_384, 16_385, 40_000]) func preservesOrder(_ count: Int) {
-    // No store, an unlimited one, and one that is soon full.
+    // No store, an unlimited store, and a store that is soon full.
     for store in [nil, StoreInMemory(), StoreInMemory(piecesMax: 1)] {
       var list = LongList<Int>(store: store)
       for number in 0..<count { list.append(number) }

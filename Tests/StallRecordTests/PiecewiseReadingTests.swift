@@ -46,7 +46,7 @@ import Testing
       var bytes = whole
       bytes[place] ^= 0x55
       try check(bytes, length)
-      // Damage of this size is skipped, also at the end of the file.
+      // Damage of this size is skipped, even at the end of the file.
       bytes.replaceSubrange(place..<min(place + 900, whole.count), with: repeatElement(0xff, count: 5000))
       try check(bytes, length)
     }
@@ -62,17 +62,17 @@ import Testing
     }
   }
 
-  /// A wrong file could be a disk.
+  /// Only the first piece of a foreign file is read, because the file could be a disk.
   @Test func stopsReadingForeignFiles() {
-    var asked = 0
+    var readCount = 0
     let error = #expect(throws: StallFileError.self) {
       try StallFile(StallFile.Extent()) {
-        asked += 1
+        readCount += 1
         return [UInt8](repeating: 0x7f, count: 4096)
       }
     }
     #expect(error == .notAStallFile(begins: [UInt8](repeating: 0x7f, count: 8)))
-    #expect(asked == 1)
+    #expect(readCount == 1)
   }
 
   @Test func boundsRetainedData() {

@@ -52,7 +52,7 @@ import Testing
       let address = RuntimeAddress(address)
       #expect(module.contains(address) == (offset != nil), "\(address)")
       #expect(module.fileOffset(of: address) == offset, "\(address)")
-      // Without a bias the file offset stands for the address.
+      // Without a bias, the file offset is used as the address.
       module.bias = nil
       #expect(module.fileAddress(of: address) == offset.map(FileAddress.init))
       module.bias = 0x800
@@ -119,7 +119,7 @@ import Testing
   #expect(abridged(digits, limit: .max) == digits)
 }
 
-/// Invisible texts are described; missing ones stay empty.
+/// Invisible texts are described; empty texts stay empty.
 @Test(arguments: [
   " ", "   ", "\u{a0}\u{3000}", "\u{3164}", "\u{2800}\u{115f}",
 ]) func describesInvisibleTexts(text: String) {
@@ -282,7 +282,7 @@ import Testing
     ] { #expect(stack.namingMergedFunctions() == stack) }
   }
 
-  /// Forwarders to merged functions have equal code; written functions do not.
+  /// Thunks of merged functions have equal code and are marked. Other functions are not.
   @Test func marksThunksOfMergedFunctions() {
     let merged = frame("one of them", start: 0x10) { $0.isMerged = true }
     func thunk(_ change: (inout ResolvedFrame) -> Void) -> ResolvedFrame {

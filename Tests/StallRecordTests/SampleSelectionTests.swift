@@ -3,7 +3,7 @@ import SampleRecordings
 import Testing
 
 @Suite struct SampleSelectionTests {
-  /// A stall with a sample each millisecond, of two threads in turn. Every hundredth sample has the kernel's counts.
+  /// A stall with a sample each millisecond, alternately of two threads. Every hundredth sample has counters.
   private static func stall(_ count: Int) -> Stall {
     var stall = Stall("pool", kind: .pool, thread: (7, ""), began: 1_700_000_000_000_000_000)
     stall.duration = .milliseconds(count)
@@ -24,7 +24,7 @@ import Testing
   @Test(arguments: [2000, 2001, 4095, 100_050, 300_001]) func thinsManySamplesEvenly(_ count: Int) throws {
     let stall = Self.stall(count)
     let chosen = stall.withSamples(1000)
-    // The last sample and the last one with counts are always included.
+    // The last sample and the last sample with counters are always included.
     #expect((1000...2001).contains(chosen.samples.count))
     #expect(chosen.leftOutSamples + chosen.samples.count == count)
     #expect(chosen.samples.first == stall.samples.first)
@@ -32,7 +32,7 @@ import Testing
     #expect(chosen.samples == chosen.samples.sorted { $0.age < $1.age })
     #expect(chosen.samples.last { $0.evidence.counters != nil } == stall.samples.last { $0.evidence.counters != nil })
     #expect(Set(chosen.samples).count == chosen.samples.count)
-    // Each tenth of the time and each thread keep their share, within the bounds of chance.
+    // Each tenth of the time and each thread keep approximately their share of samples.
     for tenth in 0..<10 {
       let part = chosen.samples.count { Int($0.age / .milliseconds(count) * 10) == tenth }
       #expect(abs(part - chosen.samples.count / 10) <= 3, "tenth \(tenth)")

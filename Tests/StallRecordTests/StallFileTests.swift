@@ -3,7 +3,7 @@ import Testing
 
 @testable import CulpritStallRecord
 
-/// A function inlined into another one, with all fields set.
+/// An inlined function, its caller and other frames, with all fields set.
 private let namedFrames = [
   ResolvedFrame(
     function: "Index.find(_:)",
@@ -32,7 +32,7 @@ private let namedFrames = [
     address: .file(FileAddress(0x2010)),
     origin: .unit(CompilationUnit(directory: "/src", file: "/src/main.swift", swiftModule: "shop"))
   ),
-  // Code made at run time has a name but no file address.
+  // Code generated at run time has a name but no file address.
   ResolvedFrame(
     function: "jit_add",
     rawName: "jit_add",
@@ -142,7 +142,7 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
   )
 }
 
-/// The cost of the recording's samples and of a few more, of which a file has only the sum.
+/// The cost of the recording's samples and of a few more. A file has only the sum.
 private func cost(hasEnded: Bool) -> ObservationCost {
   var cost = ObservationCost()
   cost.add(outcome: .captured, handlerTime: .nanoseconds(700), unwindTime: .zero)
@@ -203,7 +203,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
         #expect(expected.stalls[0].samples.starts(with: stall.samples))
         #expect(!stall.hasEnded)
       }
-      // A cut between records cannot be detected; any other cut is reported.
+      // Truncation between records cannot be detected; any other truncation is reported.
       #expect(file.problems.count <= 1)
       #expect(file.problems.isEmpty == recordEnds(whole).contains(length))
     }
@@ -293,7 +293,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.problems.first?.text.hasPrefix("a record claims to have 2147483647 bytes") == true)
   }
 
-  /// A disk that went down can leave another file's records in a file.
+  /// After a disk failure, a file can contain another file's records.
   @Test func ignoresRecordsOfOtherFile() throws {
     var own = Array(StallFileWriter.file(of: sampleRecording()).dropFirst(16))
     var others = own
@@ -307,7 +307,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(both.problems.first?.text.hasPrefix("a record belongs to another file (number 8, not 7)") == true)
   }
 
-  /// A file that grew without being written has zeros after its header.
+  /// A file that was extended but not written has zeros after its header.
   @Test func skipsLongGap() throws {
     let bytes = StallFileWriter.header() + [UInt8](repeating: 0, count: 1 << 20)
     let file = try StallFile(bytes: bytes + StallFileWriter.file(of: sampleRecording()).dropFirst(16))
@@ -317,7 +317,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.problems.count == 1)
   }
 
-  /// Names follow the end of a stall, whose samples are already complete.
+  /// Names follow the end of a stall, so damage there does not affect its samples.
   @Test func ignoresDamageAfterStallEnd() throws {
     let whole = StallFileWriter.file(of: sampleRecording())
     let name = StallFileWriter.record(ofNameOf: RuntimeAddress(0x1014), namedFrames)
@@ -426,7 +426,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     let file = try StallFile(bytes: bytes)
     #expect(file.problems.isEmpty && file.recording.names[RuntimeAddress(5)] == namedFrames)
     #expect(file.recording.stalls == recording.stalls)
-    // The progress, for readers of the beginning only.
+    // A state record also shows whether the stall has ended.
     var stall = recording.stalls[0]
     let begin = StallFileWriter.header() + StallFileWriter.record(ofBeginOf: stall)
     #expect(StallFile.hasEnd(begin + StallFileWriter.record(ofStateOf: stall)))

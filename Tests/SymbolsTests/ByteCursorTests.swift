@@ -116,7 +116,7 @@ import Testing
     #expect(long?.equals("ab") == false)
   }
 
-  /// The highest 4-byte address marks dropped code, as the highest 8-byte address does.
+  /// The highest 4-byte address marks dropped code, like the highest 8-byte address.
   @Test func recognizesDroppedCodeAddress() {
     let memory = MadeUpBytes([UInt8](repeating: 0xff, count: 8))
     var (narrow, wide, number) = (memory.bytes.cursor(), memory.bytes.cursor(), memory.bytes.cursor())
@@ -141,7 +141,7 @@ import Testing
     [false, true].map { UnitEncoding(version: UInt16(version), addressBytes: UInt8(address), isWide: $0) }
   }
 
-  /// Each form of DWARF 5 (7.5.6) with its value and bytes. Forms that are no number have the value 0.
+  /// Each form of DWARF 5 (7.5.6) with its value and bytes. Forms that are not numbers have the value 0.
   private static func forms(_ encoding: UnitEncoding) -> [(form: UInt16, value: UInt64, bytes: [UInt8])] {
     let wide = encoding.isWide ? 8 : 4
     let address = Int(encoding.addressBytes)
@@ -222,7 +222,7 @@ import Testing
     var random = SplitMix(seed)
     for encoding in Self.encodings {
       let forms = Self.forms(encoding)
-      // Codes with gaps, high codes, and a duplicate of which the first holds.
+      // Codes with gaps, high codes, and duplicates, of which the first is used.
       let codes: [UInt64] = Array(1...40) + [50, 45, 1 << 40, 5000, 41] + [45, 3]
       var expected: [UInt64: (tag: UInt16, hasChildren: Bool, names: [UInt16], bytes: Int?)] = [:]
       var list: [(code: UInt64, tag: UInt16, hasChildren: Bool, [(UInt16, UInt16)])] = []
@@ -267,7 +267,7 @@ import Testing
           writer.sleb(2 * Int64(code) - 5000)
           writer.append([0, 0])
         }
-        // Cut within an abbreviation.
+        // The last abbreviation is truncated.
         writer.uleb(count + 1)
         writer.append([0x34, 0, 0x3b])
       }

@@ -218,7 +218,7 @@ import Testing
     #expect(symbolizer.problems.first?.contains("is another file: its checksum is ") == true)
   }
 
-  /// As Fedora packs them (GDB manual, "MiniDebugInfo").
+  /// Fedora's programs contain compressed symbols (GDB manual, "MiniDebugInfo").
   @Test func readsMiniDebugInfo() throws {
     try fixture.write(
       """
@@ -233,8 +233,8 @@ import Testing
     #expect(found.symbol?.name == "hidden")
   }
 
-  @Test(.needsTmp(because: "dwz works there")) func findsSharedDebugInformation() throws {
-    // dwz shares only enough common content.
+  @Test(.needsTmp(because: "dwz writes temporary files there")) func findsSharedDebugInformation() throws {
+    // dwz shares content only if there is enough.
     let common = (0..<40).map { "struct Type\($0) { int first\($0); long second\($0); Type\($0) *next; };" }
     try fixture.write(common.joined(separator: "\n") + "\n#line 1\n" + nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -fno-eliminate-unused-debug-types -Wl,--build-id -o nested nested.cpp")
@@ -266,23 +266,23 @@ import Testing
     let image = try ElfImage(path: fixture.path("many.so"))
     let base: UInt64 = 0x7f00_0000_0000
     let module = image.mapped(at: base)
-    let roomy = Symbolizer(modules: [module])
-    let narrow = Symbolizer(modules: [module], memoryMax: 64 << 10)
+    let unlimited = Symbolizer(modules: [module])
+    let limited = Symbolizer(modules: [module], memoryMax: 64 << 10)
     let text = try #require(image.sections.first { $0.name == ".text" })
     var highest = 0
     for address in stride(from: text.address, to: text.address + text.size, by: 7) {
       let frame = StackFrame.programCounter(RuntimeAddress(base + address))
-      #expect(narrow.resolve(frame) == roomy.resolve(frame))
-      highest = max(highest, narrow.byteCount)
+      #expect(limited.resolve(frame) == unlimited.resolve(frame))
+      highest = max(highest, limited.byteCount)
     }
-    #expect(roomy.byteCount > 64 << 10)
+    #expect(unlimited.byteCount > 64 << 10)
     // The size can exceed the limit a little between two checks.
-    #expect(highest < 128 << 10, "\(roomy.byteCount)")
+    #expect(highest < 128 << 10, "\(unlimited.byteCount)")
   }
 }
 
 extension ElfImage {
-  /// Returns this process's module whose file is mapped at `base`.
+  /// Returns a module with this file mapped at `base`.
   fileprivate func mapped(at base: UInt64) -> Module {
     let mappings = segments.filter { $0.type == ElfFormat.loadSegment }
       .map { segment in

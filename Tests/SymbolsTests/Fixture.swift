@@ -52,7 +52,7 @@ final class Fixture: Sendable {
     return calls
   }
 
-  /// Describes the symbol `name` of `file`. Debug information is also searched in this directory.
+  /// Describes the symbol `name` of `file`. Debug information is also searched for in this directory.
   func describe(_ name: String, in file: String, addressFrom: String? = nil) throws -> AddressDescription {
     let address = try address(of: name, in: addressFrom ?? file)
     return try symbolizer(file).describe(address)

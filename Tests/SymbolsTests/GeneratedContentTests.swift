@@ -43,7 +43,7 @@ import Testing
     for end in [0, 1, 10, 65536, 65537, 65537, 200_000, 399_999, 400_000, 500_000] {
       content.require(end)
       #expect(content.ready >= min(end, whole.count) && content.ready >= before && content.ready <= whole.count)
-      // The section is read in pieces, not far beyond the request.
+      // The section is inflated in pieces, not far beyond the request.
       if end > before { #expect(content.ready >= min(before + 65536, whole.count), "\(end)") }
       #expect(content.ready <= max(end, before + 65536), "\(end)")
       before = content.ready
@@ -129,7 +129,7 @@ import Testing
     #expect(try image.content(of: ".debug_none") == nil)
   }
 
-  /// An index of `units` by number with open addressing (DWARF 5, 7.3.5.3) and `slots` slots.
+  /// An index of `units` by id, with open addressing (DWARF 5, 7.3.5.3) and `slots` slots.
   private func index(_ version: UInt64, _ units: [(id: UInt64, columns: [UInt64])], kinds: [UInt64], slots: Int)
     -> [UInt8]
   {
@@ -159,7 +159,7 @@ import Testing
     let unit: [UInt8] =
       version == 5
       ? [17, 0, 0, 0, 5, 0, 5, 8, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0] : [8, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 0]
-    // The program's part.
+    // The skeleton unit in the program.
     let program = madeUpFile([
       MadeUpSection(name: ".debug_info", content: [8, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 0]),
       MadeUpSection(name: ".debug_abbrev", content: [0]),
@@ -169,11 +169,11 @@ import Testing
     let own = try #require(try DwarfFile(image))
     let skeleton = own.unit(try #require(own.header(at: 0)))
     #expect(SplitPackage(beside: image) == nil)
-    // Info, abbreviations, lines, string offsets, a kind of version 5 only, and an unknown one.
+    // Info, abbreviations, lines, string offsets, a kind of version 5 only, and unknown kinds.
     let kinds = ([1, 3, 4, 6, 8, 5, 7] as [UInt64]).shuffled(using: &random)
     for slots in [1, 16, 64] {
       let count = slots == 1 ? 1 : slots - 1
-      // Numbers that differ only in the high bits share slots.
+      // Ids that differ only in the high bits share slots.
       let ids = (0..<count).map { UInt64($0 % 3) + UInt64($0 + 1) << 32 }
       let units = ids.enumerated()
         .map { place, id in
@@ -208,7 +208,7 @@ import Testing
       #expect(SplitPackage(beside: image)?.unit(ids[0], skeleton)?.header.offset == nil)
       try write(Array(whole.prefix(16 + slots * 12 + 4 * kinds.count - 1)))
       #expect(SplitPackage(beside: image) == nil)
-      // A row that does not exist.
+      // The slots refer to a row that does not exist.
       let rows = 16 + slots * 8
       try write(Array(whole[..<rows]) + [UInt8](repeating: 0xff, count: slots * 4) + whole[(rows + slots * 4)...])
       #expect(SplitPackage(beside: image)?.unit(ids[0], skeleton)?.header.offset == nil)

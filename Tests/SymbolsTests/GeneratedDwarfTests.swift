@@ -34,7 +34,7 @@ import Testing
     for count in 0..<content.count {
       var cut = ByteWriter()
       cut.append(content.prefix(count))
-      // A table cut by the file is empty. One cut by its own length keeps the sequences before the cut.
+      // A table that the file truncates is empty. A table with a shorter length keeps the sequences before its end.
       let file = try #require(try madeUpDebugInformation([".debug_line": cut.bytes]))
       #expect(LineTable(file, at: 0, directory: nil, addressBytes: 8) == nil)
       guard count >= 4 else { continue }
@@ -80,7 +80,7 @@ import Testing
     #expect(discriminators == [0x1_0000, 0x1_0100, 0x1_0200, 0x1_0300])
   }
 
-  /// Directories in a header (DWARF 5, 6.2.4) are absolute or relative to directory 0, the compilation's.
+  /// Directories in a header (DWARF 5, 6.2.4) are absolute or relative to directory 0, the compilation directory.
   @Test(arguments: [2, 3, 4, 5]) func resolvesFilePathsAgainstDirectories(version: Int) throws {
     let directories = ["/own", "/abs", "rel", "slash/"]
     let files: [(String, Int)] = [

@@ -45,7 +45,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     #expect(CxxName(demangled: printed).short == short)
   }
 
-  /// No demangler knows the continuation.
+  /// No demangler knows the end of these names.
   @Test func readsPrefixOfUnknownMangling() throws {
     let names = try generatedNames("cut")
     try #require(names.count >= 100)
@@ -145,7 +145,7 @@ private func generatedNames(_ kind: String) throws -> [(name: String, reading: S
     #expect(name(20) != nil && name(70) == nil && name(5000) == nil)
   }
 
-  /// Each level refers to the one before twice, so a complete name would have 10^12 pieces.
+  /// Each level refers to the previous level twice, so a complete name would have 10^12 pieces.
   @Test(arguments: [("INvC1a1f", "T", "E", "E"), ("INvC1a1f", "Y", "", "E")])
   func boundsBackreferenceExpansion(head: String, open: String, close: String, tail: String) {
     let digits = Array("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -17,7 +17,7 @@ import Testing
     var file: String?
   }
 
-  /// An image with `entries` in its table, and code at 0x1000 to 0x1100 and 0x2000 to 0x2040.
+  /// An image with `entries` in its symbol table, and code at 0x1000 to 0x1100 and 0x2000 to 0x2040.
   private func image(_ entries: [Entry], type: UInt32 = 2) throws -> ElfImage {
     var (names, table) = (ByteWriter(), ByteWriter())
     names.u8(0)
@@ -61,7 +61,7 @@ import Testing
           UInt64.random(in: 0...10, using: &random) == 0
           ? [0, 0xfff, 0x1100, 0x2040].randomElement(using: &random) ?? 0
           : UInt64.random(in: 0...60, using: &random) * 4 + [0x1000, 0x2000][Int.random(in: 0...1, using: &random)]
-        // Symbols at one place are the subject of another test.
+        // Another test covers symbols with equal addresses.
         guard starts.insert(start).inserted else { continue }
         var entry = Entry(name: "f\(number)", binding: 0, type: 2, section: 1, value: start, size: 0, file: file)
         entry.binding = UInt8.random(in: 0...2, using: &random)

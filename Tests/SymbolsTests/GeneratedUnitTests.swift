@@ -13,7 +13,7 @@ import Testing
     (7, 0x1d, false, [(0x58, 0x0b), (0x59, 0x0f), (0x57, 0x0b), (0x11, 0x01), (0x12, 0x01)]),
     (8, 0x1d, true, [(0x58, 0x0b), (0x55, 0x17), (0x59, 0x0f), (0x57, 0x0b)]),
     (9, 0x1d, false, [(0x58, 0x0b), (0x59, 0x0f), (0x55, 0x17), (0x57, 0x0b)]), (10, 0x0b, true, []),
-    // Entries between: a variable, a declaration, types with and without a sibling reference, a name.
+    // Other entries: a variable, a declaration, types with and without a sibling reference, a name.
     (11, 0x34, false, [(0x03, 0x08), (0x3b, 0x0b)]), (12, 0x2e, true, [(0x03, 0x08)]),
     (13, 0x04, true, [(0x01, 0x13), (0x03, 0x08)]), (14, 0x13, true, [(0x01, 0x13)]), (15, 0x28, false, [(0x1c, 0x0d)]),
     (16, 0x01, true, [(0x03, 0x08)]), (17, 0x04, true, [(0x01, 0x13), (0x3b, 0x05)]),
@@ -99,7 +99,7 @@ import Testing
     let header = try #require(file.header(at: 0))
     for _ in 0..<2 {
       let count = FunctionTable(file.unit(header)).count
-      // One full read for each 1000 of the list limit and the section's bytes.
+      // Each full read has 1000 entries. The limit is 65536 plus the section's bytes.
       #expect(count > 0 && count <= (65536 + lists.count) / 1000)
     }
   }

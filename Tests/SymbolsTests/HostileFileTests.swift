@@ -5,7 +5,7 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Damaged and malicious files cause no crash and no hang, and each address gets a reason.
+/// Damaged and malicious files cause neither crashes nor hangs.
 @Suite(.ownThread) struct HostileFileTests {
   private let fixture = Fixture()
 
@@ -23,7 +23,7 @@ import Testing
     deinit { region.deallocate() }
   }
 
-  /// Looks up addresses all over the code. Returns how many had a name.
+  /// Looks up addresses throughout the code. Returns the number of addresses with a name.
   @discardableResult
   private func describe(_ content: [UInt8], step: UInt64 = 5) -> Int {
     let memory = Memory(content)
@@ -169,7 +169,7 @@ import Testing
     let marker = try fixture.address(of: "marker", in: "nested.so")
     #expect(symbolizer.resolve(.programCounter(RuntimeAddress(0x10_0000 + marker.value))).count == 3)
     truncate(fixture.path("nested.so"), 100)
-    // Sizes are compared every few milliseconds.
+    // The file's size is checked every few milliseconds.
     usleep(20_000)
     let found = symbolizer.resolve(.programCounter(RuntimeAddress(0x10_0001 + marker.value)))
     let reason = "\(fixture.path("nested.so")) became shorter while it was read"

@@ -32,7 +32,8 @@ import Testing
       }
   }
 
-  /// Libraries from C, C++ and Swift compilers. `InstructionTests` compares the effects of instructions.
+  /// Compares lengths and targets of instructions in libraries from C, C++ and Swift compilers. `InstructionTests`
+  /// compares effects.
   @Test(arguments: ["libz.so.1", "libunwind.so.8", "libstdc++.so.6", "libswiftDispatch.so"])
   func findsInstructionsOfLibraries(library: String) throws {
     let fixture = Fixture()
@@ -67,12 +68,12 @@ import Testing
   func namesStubsAfterTargets(target: String, options: String) throws {
     let fixture = Fixture()
     let names = (0..<40).map { "elsewhere\($0)" }
-    // Pages between the code and the table, so that both parts of an address count.
+    // Pages between the code and the table make both parts of an address necessary.
     let source = names.map { "extern int \($0)(void);" } + ["char space[123456];", "int start(void) { return 0"]
     try fixture.write(source.joined(separator: "\n") + names.map { " + \($0)()" }.joined() + "; }\n", "calls.c")
     try fixture.run("clang -target \(target) -O1 -fPIC -ffreestanding -c -o calls.o calls.c")
     try fixture.run("ld.lld -shared \(options) -o calls.so calls.o")
-    // Each llvm-objdump names the stubs of some processors only.
+    // Each objdump names the stubs of some processors only.
     let isArm = target.hasPrefix("aarch64")
     let text = try fixture.run(isArm ? "\"\(fixture.toolchain())/llvm-objdump\" -d calls.so" : "objdump -d calls.so")
     // "0000000000010a50 <elsewhere3@plt>:"
@@ -89,7 +90,7 @@ import Testing
       for (address, name) in labels {
         for place in stride(from: address, to: address + (isArm ? 16 : 8), by: isArm ? 4 : 1) {
           guard case .function(let target) = stubs.target(at: place) else {
-            Issue.record("\(name) is no stub")
+            Issue.record("\(name) is not a stub")
             continue
           }
           #expect(target.string + "@plt" == name)

@@ -80,7 +80,7 @@ struct MadeUpSection {
   var type: UInt32 = 1
   var flags: UInt64 = 0
   var address: UInt64 = 0
-  /// The size in the header, if it differs from the content's.
+  /// The size in the header, if it differs from the content's size.
   var size: UInt64?
   var link: UInt32 = 0
   var entrySize: UInt64 = 0
@@ -164,7 +164,7 @@ func madeUpImage(segments: [MadeUpSegment]) throws -> ElfImage {
   return try ElfImage(bytes: memory.bytes, path: "made up", keeper: memory)
 }
 
-/// Encodes abbreviations: code, tag, whether there are children, and pairs of attribute and form.
+/// Encodes abbreviations: code, tag, presence of children, and pairs of attribute and form.
 func abbreviations(_ list: [(code: UInt64, tag: UInt16, hasChildren: Bool, [(UInt16, UInt16)])]) -> [UInt8] {
   ByteWriter.made { writer in
     for (code, tag, hasChildren, attributes) in list {

@@ -43,7 +43,7 @@ import Testing
     #expect(
       old(longs([.max, 0x3000, 8, 9, 0, 5, 0, 0]), base: 0, wide) == ranges([(0x3008, 0x3009), (0x3000, 0x3005)])
     )
-    // Cut within a pair.
+    // Truncated within a pair.
     #expect(old(words([1, 2, 3]), base: 0x1000, narrow) == ranges([(0x1001, 0x1002)]))
     #expect(old(words([0, 5, 0, 0]), base: 0, narrow) == [])
   }
@@ -61,7 +61,7 @@ import Testing
     #expect(new([4, 0, 5, 0], base: 0) == [] && new([4, 1, 5, 0], base: 0) == ranges([(1, 5)]))
     #expect(new([4, 0, 5, 0]) == ranges([(0x100, 0x105)]))
     #expect(new([2, 3, 1, 0]) == [] && new([6] + longs([0, 8]) + [7] + longs([8]) + [0, 0]) == [])
-    // Cut, and of an unknown kind.
+    // A truncated list, and an entry of an unknown kind.
     #expect(
       new([4, 1, 5, 4, 6]) == ranges([(0x101, 0x105)]) && new([4, 1, 5, 8, 4, 6, 7, 0]) == ranges([(0x101, 0x105)])
     )
@@ -252,7 +252,7 @@ import Testing
     #expect(resolve(named) == [named] && resolve(named, "none.so") == [named])
     #expect(resolve(nameless).first?.function == "answer" && resolve(nameless, "none.so") == [nameless])
     #expect(resolve(nil).first?.function == "answer")
-    // Processes save the symbol, from which the full name follows. It distinguishes overloads.
+    // Recordings contain the symbol, which determines the full name. The full name distinguishes overloads.
     var overload = ResolvedFrame(function: "find", rawName: "_ZN4shop4findEi", module: "/x", address: .file(address))
     let restored = resolve(overload)
     overload.fullName = "shop::find(int)"

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CulpritSymbols
 
-/// Swift's optimizer merges functions that differ only in constants. The call identifies which one is meant.
+/// Swift's optimizer merges functions that differ only in constants. The call identifies the original function.
 @Suite(.ownThread) struct MergedFunctionTests {
   private static let program = """
     nonisolated(unsafe) var taxes = [Int](repeating: 3, count: 64)
@@ -40,7 +40,7 @@ import Testing
     print(callTax(n), callDiscount(n), callRate(n), callEither(n), callJust(n), callFromOutside(n))
     """
 
-  /// Returns the frame names for each call in `caller` of the merged function or of a forwarder to it.
+  /// Returns the names of the merged function's frame, for each call of the function or its thunk in `caller`.
   private func names(calledIn caller: String, of file: String, _ fixture: Fixture) throws -> Set<String> {
     let listing = try fixture.run("objdump -d --no-show-raw-insn \(file)")
     var merged: UInt64?
@@ -112,7 +112,7 @@ import Testing
     #expect(stack.namingMergedFunctions().map(\.isMerged) == [true, true, false, false])
   }
 
-  /// Compares instruction lengths with llvm-objdump.
+  /// Compares calls and their targets with objdump.
   @Test func callsMatchDisassembler() throws {
     let path = try #require(loadedPath(containing: "/libswiftCore.so"))
     let image = try ElfImage(path: path)

@@ -106,7 +106,7 @@ import Testing
 
   @Test func demanglingLeaksNoMemory() async {
     await #expect(processExitsWith: .success) {
-      /// In pages. The current size, because the peak may be from the process's start.
+      /// The current size in pages. The peak can be from the process's start.
       func residentMemory() throws -> Int {
         let counts = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ")
         return try #require(Int(counts[1]))
@@ -141,7 +141,7 @@ import Testing
       .filter { $0.hasPrefix("_R") }.map { String($0.prefix { $0 != "\t" }) }
     try #require(listed.count > 50)
     let names = listed + Self.others
-    // Without crate hashes.
+    // `-i` omits crate hashes.
     let child = try ChildProcess("/usr/bin/c++filt", ["-i"], input: Data(names.joined(separator: "\n").utf8))
     let expected = child.output.split(separator: "\n").map(String.init)
     try #require(expected.count == names.count)
@@ -151,7 +151,7 @@ import Testing
   @Test func boundsRepetitiveNames() {
     for (length, count) in [(4, 100), (1000, 600), (60_000, 600)] {
       let part = String(repeating: "x", count: length)
-      // The first argument, followed by references to its place.
+      // The first argument, followed by backreferences to the argument.
       let full = demangledName("_RINvC1a1fC\(length)\(part)" + String(repeating: "B7_", count: count) + "E")
       #expect(full.utf8.count <= 200_000, "\(length), \(count)")
       if count == 100 { #expect(full.hasPrefix("a::f::<") && full.split(separator: part).count == 102) }

@@ -162,8 +162,8 @@ final class OracleDwarf {
     }
   }
 
-  /// Returns `path` relative to `directory`, with libdw's duplicate slash after "/" removed. In DWARF 5 libdw's path
-  /// can begin with the directory, and be relative as well.
+  /// Returns `path` below `directory`, without libdw's duplicate slash. In DWARF 5, libdw's path can begin with a
+  /// relative directory.
   private static func path(_ path: String, in directory: String?) -> String {
     if path.hasPrefix("//") { return String(path.dropFirst()) }
     guard let directory, !path.hasPrefix("/"), !path.hasPrefix(directory + "/") else { return path }

@@ -38,7 +38,7 @@ import Testing
     return read(descriptor, &magic, 4) == 4 && magic == [0x7f, 0x45, 0x4c, 0x46]
   }
 
-  /// Returns up to `count` files, in an order that follows from the seed.
+  /// Returns up to `count` files, in an order determined by the seed.
   private static func sample(_ count: Int) throws -> [String] {
     let files = try files.get()
     guard !isWhole else { return files }
@@ -125,7 +125,7 @@ import Testing
     #expect(count > 20_000, Self.hint)
   }
 
-  /// Compares all entries and looks functions up. Returns the number of entries.
+  /// Compares all entries, and looks up functions. Returns the number of entries.
   private func compareSymbols(_ image: ElfImage, _ oracle: OracleFile) throws -> Int {
     var count = 0
     var functions: [UInt64: Set<String>] = [:]
@@ -164,11 +164,11 @@ import Testing
       }
       count += entries
     }
-    // In object files all functions begin at 0; in files for other machines symbols are not always at the code.
+    // In object files, all functions begin at 0. On other machines, symbols do not always refer to code.
     guard oracle.header.e_type != ET_REL, oracle.header.e_machine == EM_X86_64, !functions.isEmpty else { return count }
     let table = SymbolTable(image)
     for (start, names) in functions {
-      // Another name of the code can stand for a function, and only a sixteenth of the names were kept.
+      // The table can return an alias, and `functions` has only a sixteenth of the names.
       let found = names.compactMap { name in
         name.withCString { text in
           table.symbol(
@@ -214,7 +214,7 @@ import Testing
   }
 
   @Test func installedLineTablesMatchLibdw() throws {
-    // The test program is always present, and written by Swift.
+    // The test program is always present, and compiled by swiftc.
     var files = [try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")]
     files += try Self.sample(.max).filter { Self.isWhole || $0.hasPrefix("/usr/lib/debug/") }.prefix(
       Self.isWhole ? .max : 6

@@ -41,7 +41,7 @@ import Testing
 
   private func expectCallsOfLLVM(_ fixture: Fixture) throws {
     let marker = try fixture.address(of: "marker", in: "nested.so")
-    // llvm-symbolizer takes a label inside a function for a function.
+    // llvm-symbolizer mistakes a label inside a function for a function.
     try fixture.run("\"\(fixture.toolchain())/llvm-objcopy\" -N marker -w -N '.L0*' nested.so")
     let symbolizer = try fixture.symbolizer("nested.so")
     let found = symbolizer.describe(marker)

@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  /// The stub's relocation of an IFUNC has no name.
+  /// The relocation of an IFUNC's stub has no name.
   @Test func namesIFUNCStubs() throws {
     try fixture.write(
       """
@@ -131,7 +131,7 @@ import Testing
     #expect(map.function(at: RuntimeAddress(.max)) == nil)
   }
 
-  @Test(.needsTmp(because: "maps are there")) func looksUpUnmappedAddressesInPerfMap() throws {
+  @Test(.needsTmp(because: "perf maps are there")) func looksUpUnmappedAddressesInPerfMap() throws {
     // Above PID_MAX_LIMIT (4,194,304), and random so that runs do not collide.
     let id = Int32.random(in: 5_000_000...Int32.max)
     let path = "/tmp/perf-\(id).map"
@@ -150,7 +150,7 @@ import Testing
   }
 
   /// /tmp is writable for everyone, so only files of root and of the current user are trusted.
-  @Test(.needsRoot(to: "give files away"), .needsTmp(because: "maps are there"))
+  @Test(.needsRoot(to: "change a file's owner"), .needsTmp(because: "perf maps are there"))
   func rejectsPerfMapOfOtherUser() throws {
     let id: Int32 = .random(in: 5_000_000...Int32.max)
     let path = "/tmp/perf-\(id).map"
@@ -181,7 +181,7 @@ import Testing
     #expect(found.first?.function == "main")
     #expect(found.first?.location?.line == 2)
     guard case .changedFile = Symbolizer(modules: [module]).resolve(frame).first?.missing else {
-      Issue.record("the file that took its place was believed")
+      Issue.record("the replacement of the file was accepted")
       return
     }
   }

@@ -6,8 +6,8 @@ import Testing
 @testable import CulpritSymbols
 
 @Suite(.ownThread) struct OwnershipOfProgramsTests {
-  /// A program of Swift and C with a package dependency and a static Swift runtime. The module's name differs from its
-  /// source directory's.
+  /// A program of Swift and C with a package dependency and a static Swift runtime. The module and its source directory
+  /// have different names.
   private func program(_ options: String) throws -> Fixture {
     let fixture = Fixture()
     try fixture.run("mkdir -p Sources/Server Sources/CShop .build/checkouts/swift-dep/Sources/Dep objects")
@@ -65,7 +65,7 @@ import Testing
     return fixture
   }
 
-  /// Returns the owners of functions of `file`: of all those that tests name, and of one in eight of the others.
+  /// Returns the owners of functions of `file`: all functions that tests name, and every eighth other function.
   private func owners(of file: String, in fixture: Fixture) throws -> [String: CodeOwner] {
     let image = try ElfImage(path: fixture.path(file))
     let base: UInt64 = 0x7000_0000_0000

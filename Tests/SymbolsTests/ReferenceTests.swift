@@ -44,7 +44,7 @@ import Testing
         content.number(0x1000, 8)
         content.number(0x10, 4)
       }
-      // Beyond this unit and the next unit's header and first entry.
+      // The reference skips this unit, and the next unit's header and first entry.
       content.number(UInt64(11 + content.count + 5 + 12), 4)
       content.u8(0)
       let other = unit([4, 3] + Array("elsewhere".utf8) + [0, 0])

@@ -293,7 +293,7 @@ import Testing
           missed += 1
           continue
         }
-        // In nested functions the inner one can be found, if nm has its start.
+        // For nested functions, the inner function is found if nm lists its start.
         let start = symbol.range.start
         if names[start]?.contains(symbol.name.string) != true { misnamed.append(symbol.name.string) }
         if address == entry.start, start != entry.start { misnamed.append(entry.name) }
@@ -382,7 +382,7 @@ import Testing
     #expect(symbolizer.resolve(.programCounter(RuntimeAddress(0x9000))).first?.missing == .notMapped)
     guard case .unreadableFile(let why) = symbolizer.resolve(.programCounter(RuntimeAddress(0x5800))).first?.missing
     else {
-      Issue.record("no reason for a file that is gone")
+      Issue.record("no reason for a missing file")
       return
     }
     #expect(why == "cannot open /nonexistent/gone: No such file or directory")

@@ -7,13 +7,13 @@ import Testing
 @Suite(.ownThread) struct TypeUnitTests {
   private let fixture = Fixture()
 
-  /// The function's declaration is in a type unit, referred to by signature. Compilers copy declarations of methods to
-  /// the unit with the code.
+  /// The function's declaration is in a type unit, referred to by signature. The test uses assembly, because compilers
+  /// copy declarations of methods to the unit with the code.
   @Test(arguments: [("", 4), ("-m32", 4), ("", 5), ("-m32", 5)])
   func findsNamesBySignature(option: String, version: Int) throws {
     let address = option.isEmpty ? ".quad" : ".long"
     let bytes = option.isEmpty ? 8 : 4
-    // From DWARF 5 on the unit's kind comes first.
+    // In DWARF 5, the unit's kind comes first.
     func header(_ unit: Int) -> String {
       version == 5 ? ".byte \(unit), \(bytes); .long 0" : ".long 0; .byte \(bytes)"
     }

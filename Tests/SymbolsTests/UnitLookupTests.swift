@@ -203,7 +203,7 @@ import Testing
     #expect(table.count == 1 && table.chain(at: 0x1008) == [0])
   }
 
-  // MARK: Which unit
+  // MARK: Units by address
 
   @Test func findsUnitsByAddressRanges() throws {
     let seed: UInt64 = 20_261
@@ -236,7 +236,7 @@ import Testing
         }
         if isRead { known.insert(offset) }
         if Bool.random(using: &random) {
-          // An entry beyond the highest address, the end of the list, and bytes after it.
+          // An entry beyond the highest address, the end of the list, and bytes after the end.
           if addressBytes == 8 {
             set.number(.max - 3, 8)
             set.number(.max, 8)
