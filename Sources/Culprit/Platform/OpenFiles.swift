@@ -37,8 +37,7 @@ final class OpenFiles: Sendable {
     }
   }
 
-  /// Closes `file` for good. Another thread cannot close the disk thread's own descriptors; such a file is closed when
-  /// room is made.
+  /// Closes `file` permanently. Called by another thread than the disk thread, it leaves this to ``makeRoom()``.
   func close(_ file: File) {
     guard file.isSetAside || file.descriptor.table == clinux_descriptor_table() else { return }
     files.withLock { $0.removeAll { $0 === file } }
