@@ -15,7 +15,7 @@ final class FsyncScheduler: @unchecked Sendable {
     fileprivate var number: UInt64?
   }
 
-  /// `lastSync` is 0 for a file never synced.
+  /// Returns whether a file can be synced at `now`. `lastSync` 0: never synced.
   func isTurn(_ place: inout Place, lastSync: UInt64, now: UInt64) -> Bool {
     guard now &- lastSync >= Self.fileInterval else { return false }
     if place.number == nil {
