@@ -7,10 +7,10 @@ struct Series: @unchecked Sendable {
   let counts: UnsafeMutablePointer<observer_series>
 }
 
-/// Maps sources to their series of numbers, one for each kind and name while there is room. Other sources share one
+/// Maps sources to their series of numbers, one for each kind and name up to ``capacity``. Other sources share one
 /// series.
 ///
-/// Numbers must never decrease, so a series with counts is kept forever. An empty series can be reassigned, first those
+/// Numbers must never decrease, so a series with counts is kept forever. Empty series can be reassigned, first those
 /// used only once, because section names might contain request data.
 ///
 /// The table takes no lock; ``SlotRegistry`` guards it.
@@ -25,13 +25,13 @@ struct SeriesTable {
   typealias Place = Int?
 
   private struct Entry {
-    /// With an abridged name.
+    /// The source, with an abridged name.
     var source: WatchedSource
     var series: Series
     /// The number of watched sources that use this place.
     var uses = 0
     var hasComeBack = false
-    /// Kept forever, because it has counts or can get counts at any time.
+    /// Whether the series has counts or can get counts, so it is kept forever.
     var isKept = false
     /// The number of earlier sources of the place.
     var turn: UInt64 = 0
