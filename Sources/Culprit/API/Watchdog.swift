@@ -102,8 +102,8 @@ public final class Watchdog: Sendable {
   /// Ends the watch. A stall in progress is reported with the samples taken so far.
   ///
   /// Returns when every report has been delivered, after at most 2 s, or 3 s if the disk does not answer. A call from a
-  /// handler does not wait for that handler. If other watchdogs of this process continue, only this one's handlers and
-  /// watches are removed.
+  /// handler does not wait for that handler. If other watchdogs of this process continue, only this watchdog's handlers
+  /// and watches are removed.
   ///
   /// Later marks of loops and sections have no effect. A second call, and a call in a child of fork(2), does nothing.
   public func stop() { stop(patience: Self.patience) }
@@ -131,7 +131,7 @@ public final class Watchdog: Sendable {
       defer { registrations = [] }
       return registrations
     }
-    // If other watchdogs continue, pending reports reach this one's handlers before their removal.
+    // If other watchdogs continue, pending reports reach this watchdog's handlers before their removal.
     let (isLast, hasEnded) = EngineLifetime.leave(
       engine,
       flush: { engine.flush(until: deadline) },

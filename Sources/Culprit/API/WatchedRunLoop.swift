@@ -51,7 +51,7 @@ public final class WatchedRunLoop: Sendable {
       slot.withLock { if let slot = $0 { body(slot) } }
     }
 
-    /// After the return, no callback marks the slot.
+    /// Callbacks no longer mark the slot.
     func leave() { slot.withLock { $0 = nil } }
   }
 

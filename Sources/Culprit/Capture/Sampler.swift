@@ -300,7 +300,7 @@ struct Sampler: ~Copyable {
     }
   }
 
-  /// Samples a suspended task; without a stack if the task is still at the place of its last sample.
+  /// Samples a suspended task; without a stack if the stack equals the last sample's.
   @_noLocks private mutating func sampleSuspended(_ target: ThreadReader.Target) {
     let reading = reader.suspended(target)
     var label = observer_label()

@@ -26,7 +26,7 @@ struct Monitor: ~Copyable {
   private var samplers: SamplerSupervisor
   private let coarseError = clinux_clock_coarse_error_ns()
   private var lastTick: UInt64 = 0
-  // The check of @_noLocks does not treat constants of other files as constants.
+  // Copies, because the check of @_noLocks does not accept constants of other files.
   private let eventInterval = WorkItemTracker.eventInterval
   private let eventIntervalPerStall = WorkItemTracker.eventIntervalPerStall
   private var pauses = ExemptTime()

@@ -43,8 +43,8 @@ struct SampleQueue: ~Copyable {
 
   /// Returns the rank of a work item, below 256; the lowest is sampled first.
   ///
-  /// Sources bound to threads come before tasks, running tasks before suspended ones. Within a group, those closest to
-  /// their thresholds come first.
+  /// Sources bound to threads come before tasks, running tasks before suspended ones. Within a group, work items
+  /// closest to their thresholds come first.
   @_noLocks static func rank(_ worker: Worker, age: UInt64, threshold: UInt64) -> UInt64 {
     let distance = age > threshold ? age &- threshold : threshold &- age
     let units = distance / max(1, threshold / 64)
@@ -99,7 +99,7 @@ struct SampleQueue: ~Copyable {
 struct LastSample: BitwiseCopyable {
   private var item: UInt64 = 0
   private var time: UInt64 = 0
-  /// A hash of the place at which the task was suspended; 0 if it was not.
+  /// A hash of the suspended task and its stack; 0 if the task was not suspended.
   private var place: UInt64 = 0
 
   @_noLocks func time(_ item: UInt64) -> UInt64 { item == self.item ? time : 0 }
@@ -119,8 +119,8 @@ struct LastSample: BitwiseCopyable {
     self.place = place
   }
 
-  /// Returns a hash of the place at which task `id` is suspended. The hash covers the whole stack, because two
-  /// continuations can have equal context addresses and resume functions.
+  /// Returns a hash of suspended task `id`, its label and the hash of its whole stack: two continuations can have equal
+  /// context addresses and resume functions.
   @_noLocks static func place(_ id: UInt32, stack: UInt64, _ label: observer_label) -> UInt64 {
     var label = label
     let hash = (observer_label_hash(&label) ^ UInt64(id)) &* 0x9e37_79b9_7f4a_7c15

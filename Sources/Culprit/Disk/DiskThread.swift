@@ -27,10 +27,10 @@ final class DiskThread: Sendable {
   /// Start time of the running work; 0: none.
   private let began = Atomic<UInt64>(0)
 
-  /// By default, the thread has its own descriptor table if the kernel supports that.
+  /// By default, the thread has its own descriptor table if the kernel supports this.
   ///
-  /// Its files then do not count against the service's limit, the service cannot close them, and paths resolve as at
-  /// the start even after chroot(2).
+  /// The thread's files then do not count against the service's limit, and the service cannot close them. Paths resolve
+  /// as at the start, even after chroot(2).
   init(hasOwnTable: Bool = true) { self.hasOwnTable = hasOwnTable }
 
   var heldUp: Duration? {

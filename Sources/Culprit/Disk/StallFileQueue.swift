@@ -23,7 +23,7 @@ final class StallFileQueue: Sendable {
 
   private static let nameBytes = 64 << 10
 
-  /// `samples` and `holders` are those so far. Calls `isSaved` on the disk thread once the beginning is in the file.
+  /// `samples` and `holders` are the samples so far. Calls `isSaved` on the disk thread after writing the beginning.
   init(
     _ box: BlackBoxWriter,
     process: ObservedProcess,

@@ -241,7 +241,7 @@ final class Engine: Sendable {
   private static func servers(_ patience: Duration, _ problems: ProblemList) -> DebugInfoServers? {
     DebugInfoServers(patience: .total(patience)) { fetch in
       do throws(PosixThreadError) {
-        // Detached: the client library might block it.
+        // Detached: the client library might block the thread.
         try PosixThread(name: "culprit-fetch", fetch).detach()
         return true
       } catch {
@@ -272,7 +272,7 @@ final class Engine: Sendable {
   ) throws(PosixThreadError) -> ConfigurationFileWatcher {
     let watcher = ConfigurationFileWatcher()
     let thread = try PosixThread(name: "culprit-config") { watcher.run(file) { live.fileChanged($0) } }
-    // Detached: the file system might block it.
+    // Detached: the file system might block the thread.
     thread.detach()
     return watcher
   }

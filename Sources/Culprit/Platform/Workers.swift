@@ -5,7 +5,7 @@ import Synchronization
 /// The threads that call the application's handlers.
 ///
 /// When every thread has been in its call for ``patience``, another thread is started, so a handler that blocks delays
-/// others only once. A thread ends after ``idleTime`` without a call if another one is idle too.
+/// others only once. A thread ends after ``idleTime`` without a call if another thread is idle too.
 final class Workers: Sendable {
   typealias Call = @Sendable () -> Void
 

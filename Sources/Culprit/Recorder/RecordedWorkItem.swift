@@ -50,7 +50,7 @@ struct RecordedWorkItem: ~Copyable {
     if kept { save(captured.sample, captured.stack) }
   }
 
-  /// Repeats the last sample: the work item's task is still suspended at the same place.
+  /// Repeats the last sample: the work item's task is still suspended with the same stack.
   mutating func stayed(age: Duration, gap: Duration, lost: UInt64) {
     guard let (sample, stack, isKept) = store.repeatLast(at: age) else { return }
     cost.add(sample)
@@ -71,7 +71,7 @@ struct RecordedWorkItem: ~Copyable {
     if kept { save(holder, stack) }
   }
 
-  /// Names a restarted call of unknown number after the thread's last call at the same place.
+  /// Names a restarted call of unknown number after the thread's last call in the same frame.
   private mutating func nameRestarted(_ captured: inout CapturedSample) {
     guard let place = captured.stack?.frames.first else { return }
     switch captured.sample.activity {
@@ -164,7 +164,7 @@ struct RecordedWorkItem: ~Copyable {
     stall.samples = samples
     stall.holders = holders.samples.map { holder in
       var placed = holder
-      // Lock owners' stacks follow those of the samples.
+      // Stacks of lock owners follow the stacks of samples.
       placed.sample.stack = holder.sample.stack.map { $0 + stacks.count }
       return placed
     }

@@ -10,7 +10,7 @@ struct SampleStore {
 
   static let lastCount = 10
 
-  /// A kept sample. A task that stays suspended at one place has one body at many ages.
+  /// A kept sample. A task that stays suspended with one stack has one body at many ages.
   private struct Kept {
     var age: Duration
     /// Index into ``bodies``. The age of the body can differ.

@@ -198,7 +198,7 @@ struct Storms {
     let ofSource = sources[member.source]
     var count: StallCount?
     if member.isRecorded, let ofSource, ofSource.hasCounted {
-      // No other recorded stall can count those at other places.
+      // No other recorded stall can count stalls at other places.
       count = take(&member, now, from: ofSource.recorded == 1 ? Array(ofSource.places.keys) : nil)
     }
     change(member) { ofSource, atPlace, recorded in

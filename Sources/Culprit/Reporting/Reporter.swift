@@ -66,7 +66,8 @@ final class Reporter: Sendable {
     limiter = Mutex(limits)
   }
 
-  /// Adds `body`, called whenever the thread wakes. `body` must be short, and returns its next time or `.max`.
+  /// Adds `body`, called whenever the thread wakes. `body` must be short, and returns the time of its next call or
+  /// `.max`.
   func attend(_ body: @escaping @Sendable () -> UInt64) {
     attendants.withLock { $0.append(body) }
     wake.notify()
@@ -86,7 +87,7 @@ final class Reporter: Sendable {
   /// Number of stalls that the report limits suppressed.
   var counted: UInt64 { limiter.withLock { $0.counted } }
 
-  /// Events of suspended tasks can be dropped, those of threads cannot.
+  /// Events of suspended tasks can be dropped, but not events of threads.
   func deliverEvent(_ event: StallEvent) {
     (event.isHang ? hung : begun).call(event, isVital: event.thread.id != 0)
   }

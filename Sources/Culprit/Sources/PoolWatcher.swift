@@ -4,8 +4,8 @@ import Synchronization
 
 /// The thread that samples the threads of pools.
 ///
-/// The kernel might block its reads of other threads' memory, so no other thread waits for it. Without this thread, a
-/// stall of the pool has one sample of all pool threads.
+/// The kernel might block reads of other threads' memory, so no other thread waits for the watcher. Without it, a stall
+/// of the pool has one sample of all pool threads.
 final class PoolWatcher: Sendable {
   private struct State {
     var pools: [PoolThreads] = []

@@ -259,7 +259,7 @@ final class SlotRegistry: Sendable {
     tick(after: delay + suspicion)
   }
 
-  /// Samples the work as configured, or once an hour if `rarely`, because its stall is only counted.
+  /// Samples the work as configured, or once an hour if `rarely`, for a stall that is only counted.
   func sample(_ index: Int, generation: UInt32, rarely: Bool) {
     state.withLock { state in
       guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation,
