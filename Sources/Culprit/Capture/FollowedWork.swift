@@ -106,8 +106,8 @@ struct FollowedWork: ~Copyable {
     return works[items[number].index].thread(of: items[number].item) == threadID
   }
 
-  /// Returns the target that shares a sample with work item `number`; `nil` if thread `threadID` does not run it. Task
-  /// 0: unknown. For a sample of a lock owner, `threadID` is the waiting thread.
+  /// Returns the target with which work item `number` shares a sample; `nil` if thread `threadID` does not run this
+  /// work. Task 0: unknown. For a lock owner's sample, `threadID` is the waiting thread.
   @_noLocks func target(
     _ number: Int,
     besides index: Int,

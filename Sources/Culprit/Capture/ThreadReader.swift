@@ -329,7 +329,7 @@ struct ThreadReader: ~Copyable {
         observer_awaited_path(&status, &event.descriptor)
       }
       observer_awaited_lock(target.threadID, &status, &event.lock)
-      // The thread has run since: it might have left its wait, and its memory might have changed.
+      // The thread has run since the copy: it might have left its wait, and its memory might have changed.
       if reading.blockedUsed != 0, clinux_clock_thread_cpu_ns(target.threadID) != reading.blockedUsed {
         event.lock = observer_lock()
         event.descriptor = observer_descriptor()

@@ -192,7 +192,7 @@ struct Monitor: ~Copyable {
       step = tracker.pointee.advanceToNext(snapshot, tick)
     }
     var wait = step.wait
-    // An end is pending because the ring is full, so an early check would not help.
+    // A pending end waits for space in the ring, so an early check would not help.
     if tracker.pointee.pendingEnd != nil { wait = min(wait, Self.longestSleep) }
     follow(index, tick)
     if step.sample { isSamplerNeeded = want(index, view, tick) || isSamplerNeeded }

@@ -1,6 +1,6 @@
 import CCulpritObserver
 
-/// Wakes the active sampler, and replaces a blocked one: asleep in one step for longer than ``patience``.
+/// Wakes the active sampler, and replaces a sampler that sleeps in one step for longer than ``patience``.
 struct SamplerSupervisor: ~Copyable {
   /// The longest time of one step. Reading one stack takes some milliseconds.
   private static let patience: UInt64 = 1_000_000_000

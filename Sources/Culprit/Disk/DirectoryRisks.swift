@@ -58,7 +58,7 @@ enum DirectoryRisks {
     }
   }
 
-  /// Root has all permissions anyway.
+  /// Excludes root, which has all permissions.
   private static func isForeign(_ id: uid_t) -> Bool { id != 0 && id != geteuid() }
 
   private static func components(_ path: String) -> [Substring] { path.split(separator: "/").filter { $0 != "." } }

@@ -1,6 +1,6 @@
 /// Limits the rate of syncs to a few files per second. Used only by the disk thread.
 ///
-/// Files take turns by their first request; otherwise the first few would starve the rest.
+/// Files take turns in the order of requests; otherwise the first few would starve the rest.
 final class FsyncScheduler: @unchecked Sendable {
   // SAFETY: used only by the disk thread.
   private var last: UInt64 = 0

@@ -23,7 +23,7 @@ struct StallFileAppender: ~Copyable {
   /// Stacks already in the file, with their numbers.
   private var stacks: [Stack: Int] = [:]
   private var stackCount = 0
-  /// As many as samples of a stall in memory.
+  /// Equal to ``SampleStore/limit``.
   private static let stacksMax = 2048
   /// The latest names of threads in the file.
   private var names: [Int32: String] = [:]

@@ -108,7 +108,7 @@ final class ContextQueries: Sendable {
     }
   }
 
-  /// Does not wait for running queries.
+  /// Drops all queries. Does not wait for running ones.
   func stop() {
     // Released outside the lock: an object held only by a query might call back here in its `deinit`.
     let ended = queries.withLock { queries in
