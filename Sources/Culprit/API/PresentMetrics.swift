@@ -23,7 +23,7 @@ extension Watchdog.Metrics {
     if engine.previousRuns != nil { previousRuns = EndingCounts.shared.all }
   }
 
-  /// Number and oldest stall of the watched sources.
+  /// Numbers of watched sources, and the ages of their oldest stalls.
   private struct Present {
     var counts: [StallReport.Source: Int] = [:]
     /// In nanoseconds.

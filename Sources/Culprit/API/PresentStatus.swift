@@ -5,7 +5,7 @@ import CulpritStallRecord
 import Glibc
 
 extension Watchdog.Status {
-  /// `problems` are those collected by the caller.
+  /// The caller collects `problems`.
   init(_ engine: Engine, problems: [String]) {
     mode = engine.live.current.isEnabled ? .watching : .switchedOff
     wakeups = observer_control_wakeups(engine.control.pointer)

@@ -7,7 +7,7 @@ extension Watchdog {
   /// - Parameters:
   ///   - name: The loop's name in reports; unique among watched loops.
   ///   - threshold: The longest time a turn can take, at least 10 ms; default: the configuration's.
-  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
+  ///   - scoped: Whether releasing the watch ends it; otherwise the watch lasts until `stop()`.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
   public func watchLoop(
@@ -19,7 +19,7 @@ extension Watchdog {
     return hold(WatchedLoop(watchdog: self, lease: isDisabled ? nil : try lease(source, threshold)), scoped: scoped)
   }
 
-  /// Leases a slot. The monitor polls the slot if `polled`; otherwise beginnings are announced to it.
+  /// Leases a slot. The monitor polls the slot if `polled`; otherwise each beginning notifies the monitor.
   func lease(
     _ source: WatchedSource,
     _ threshold: Duration?,
@@ -65,7 +65,7 @@ public final class WatchedLoop: Sendable {
   /// marks the turns. Takes no lock and makes no system call.
   public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }
 
-  /// Runs `body` inside a turn and excludes its time from the turn's. Can be nested.
+  /// Runs `body` inside a turn, and excludes the time of `body` from the turn. Can be nested.
   public func withExemption<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {

@@ -33,7 +33,7 @@ extension Watchdog {
   ///   - queue: The queue.
   ///   - name: The queue's name in reports, unique among watched queues; default: its label.
   ///   - threshold: The longest time a block can wait, at least 10 ms; default: the configuration's.
-  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
+  ///   - scoped: Whether releasing the watch ends it; otherwise the watch lasts until `stop()`.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
   @discardableResult
@@ -56,7 +56,7 @@ extension Watchdog {
   ///
   /// - Parameters:
   ///   - threshold: The longest time a task can wait for a thread, at least 10 ms; default: the configuration's.
-  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
+  ///   - scoped: Whether releasing the watch ends it; otherwise the watch lasts until `stop()`.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
   @discardableResult
@@ -105,7 +105,7 @@ extension Watchdog {
   ///   - executor: The executor.
   ///   - name: The executor's name in reports; unique among watched executors.
   ///   - threshold: The longest time a job can wait, at least 10 ms; default: the configuration's.
-  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
+  ///   - scoped: Whether releasing the watch ends it; otherwise the watch lasts until `stop()`.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
   @discardableResult
@@ -134,7 +134,7 @@ extension Watchdog {
   /// - Parameters:
   ///   - name: The loop's name in reports; unique among watched loops.
   ///   - threshold: The longest time a closure can wait, at least 10 ms; default: the configuration's.
-  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
+  ///   - scoped: Whether releasing the watch ends it; otherwise the watch lasts until `stop()`.
   ///   - execute: Submits the closure to the loop, and returns. Called on a thread of the watchdog.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
@@ -180,7 +180,7 @@ extension Watchdog {
     return WatchedProbe(watchdog: self, sources: sources)
   }
 
-  /// Memory addresses that show the queue's owner thread and its head.
+  /// Returns the memory addresses of the queue's owner and head.
   private func worker(of queue: DispatchQueue) -> ProbedSource.Worker {
     guard !isDisabled, let layout = QueueLayout.current else { return .unknown }
     return .addresses(owner: layout.ownerTIDAddress(of: queue), queueHead: layout.queueHeadAddress(of: queue)) {

@@ -19,7 +19,7 @@ extension Watchdog {
   /// - Parameters:
   ///   - name: The run loop's name in reports; unique among watched run loops.
   ///   - threshold: The longest time an iteration can take, at least 10 ms; default: the configuration's.
-  ///   - scoped: Whether releasing the watch ends it; otherwise it lasts until it is stopped.
+  ///   - scoped: Whether releasing the watch ends it; otherwise the watch lasts until `stop()`.
   /// - Returns: The watch.
   /// - Throws: ``WatchdogError/Code/noRunLoops`` in a service without Foundation; other ``WatchdogError``s.
   @discardableResult
@@ -51,7 +51,7 @@ public final class WatchedRunLoop: Sendable {
       slot.withLock { if let slot = $0 { body(slot) } }
     }
 
-    /// After the return, no callback marks the slot.
+    /// Callbacks no longer mark the slot.
     func leave() { slot.withLock { $0 = nil } }
   }
 
@@ -102,7 +102,7 @@ public final class WatchedRunLoop: Sendable {
 
   /// Ends the watch. A second call does nothing.
   public func stop() {
-    // The observers and the slot belong to the parent.
+    // In a child of fork(2), the observers and the slot belong to the parent.
     if lease?.isOurs == false { return }
     let removed = observers.withLock { observers in
       defer { observers.pointers = [] }

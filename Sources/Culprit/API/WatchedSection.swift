@@ -84,7 +84,7 @@ extension Watchdog {
     )
     defer { section.end() }
     let mark = section.lease.map(SectionMark.init) ?? SectionMark.current
-    // Neither call keeps the type of errors.
+    // Neither `withLabel` nor `withValue` keeps the type of errors.
     let outcome: Swift.Result<Result, Failure> = await Self.withLabel(label, isolation: isolation) {
       await SectionMark.$current.withValue(
         mark,
@@ -127,8 +127,8 @@ extension Watchdog {
   }
 }
 
-/// A critical section of the task or thread that began it, until ``end()`` or the release of its last reference. If it
-/// exceeds its threshold, a stall is reported and its handler is called once.
+/// A critical section of a task or thread, until ``end()`` or the release of its last reference. If the section exceeds
+/// its threshold, a stall is reported and the section's handler is called once.
 public final class WatchedSection: Sendable {
   private enum Phase: UInt8, AtomicRepresentable {
     case running
@@ -140,7 +140,7 @@ public final class WatchedSection: Sendable {
   private let isOver = Atomic<Bool>(false)
   private let phase = Atomic<Phase>(.running)
   private let handler: SectionHandler?
-  /// The release of the watchdog would end the watch.
+  /// Retained, because its release would end the watch.
   private let watchdog: Watchdog?
 
   private init(_ watchdog: Watchdog?, _ lease: SlotRegistry.Lease?, _ handler: SectionHandler?) {
@@ -149,7 +149,7 @@ public final class WatchedSection: Sendable {
     self.handler = handler
   }
 
-  /// `number` is the watchdog's. Culprit's own sections have no watchdog.
+  /// `number` is the watchdog's number. Culprit's own sections have no watchdog.
   static func begin(
     _ name: String,
     _ threshold: Duration,
@@ -173,7 +173,7 @@ public final class WatchedSection: Sendable {
     else { return WatchedSection(nil, nil, nil) }
     TaskProbe.shared.startInTask()
     let section = WatchedSection(watchdog, lease, onStall.map { SectionHandler($0) })
-    // Before the work begins, because the section can stall from then on.
+    // The handler is set before the work begins, because the section can stall from then on.
     if onStall != nil {
       engine.sectionHandlers.start()
       SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.claim() }
@@ -195,7 +195,7 @@ public final class WatchedSection: Sendable {
 
   deinit { end() }
 
-  /// Whether the section is watched. It is not if 4,096 sources were already watched, or the watchdog is disabled or
+  /// Whether the section is watched; `false` if 4,096 sources were already watched, or the watchdog is disabled or
   /// stopped.
   public var isWatched: Bool { lease?.isOurs ?? false }
 
@@ -206,7 +206,7 @@ public final class WatchedSection: Sendable {
   ///   reported in either case.
   @discardableResult
   public func end() -> Bool {
-    // First: in a child of fork(2), even the Swift runtime could block on a lock held at the fork.
+    // Checked first: in a child of fork(2), even the Swift runtime could block on a lock held at the fork.
     if lease?.isOurs == false { return false }
     let isUnclaimed = phase.compareExchange(expected: .running, desired: .ended, ordering: .acquiringAndReleasing)
       .exchanged
@@ -220,7 +220,7 @@ public final class WatchedSection: Sendable {
   /// Labels the work like ``WatchedLoop/label(_:)``.
   public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }
 
-  /// Runs `body` and excludes its time from the section's. Can be nested.
+  /// Runs `body`, and excludes its time from the section. Can be nested.
   public func withExemption<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {

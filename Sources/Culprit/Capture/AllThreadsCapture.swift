@@ -1,7 +1,7 @@
 import CCulpritLinux
 import CCulpritObserver
 
-/// Captures every thread of the process once: for each stall when it is declared, and on request.
+/// Captures every thread of the process: at the declaration of each stall, and on request.
 ///
 /// If a sampler leaves a capture unfinished, the next sampler repeats it. Threads not captured within ``longest`` are
 /// counted as left out.
@@ -11,8 +11,8 @@ struct AllThreadsCapture: ~Copyable {
 
   private let longest: UInt64 = 10_000_000_000
 
-  /// Maximum number of open requests, leaving others for watched work.
-  private let askedMax = 32
+  /// Maximum number of open requests; others are reserved for watched work.
+  private let openRequestsMax = 32
 
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private var served: UInt32 = 0
@@ -21,7 +21,7 @@ struct AllThreadsCapture: ~Copyable {
   private var count = 0
   private var next = 0
   private var leftOut: UInt64 = 0
-  private var asked = 0
+  private var openRequests = 0
   /// Threads written since the recorder was woken. A wake-up costs a tenth of a sample.
   private var unpublished = 0
   private let publishedAtOnce = 32
@@ -32,7 +32,7 @@ struct AllThreadsCapture: ~Copyable {
 
   @_noLocks mutating func abandon() {
     isUnderWay = false
-    asked = 0
+    openRequests = 0
   }
 
   /// Runs one slice. Returns the time until the next call in nanoseconds; `UInt64.max`: no capture is wanted.
@@ -55,13 +55,13 @@ struct AllThreadsCapture: ~Copyable {
       }
       // Due samples come first.
       guard now < sliceEnd else { return 0 }
-      // All open requests might answer at once.
-      guard asked < askedMax, observer_ring_has_room(ring, UInt32(OBSERVER_REQUESTS_MAX)) else {
+      // All open requests might be answered at once.
+      guard openRequests < openRequestsMax, observer_ring_has_room(ring, UInt32(OBSERVER_REQUESTS_MAX)) else {
         return 1_000_000
       }
       capture(&reader, ring)
     }
-    if asked > 0 { return reader.tick }
+    if openRequests > 0 { return reader.tick }
     return end(ring) ? .max : 1_000_000
   }
 
@@ -76,7 +76,7 @@ struct AllThreadsCapture: ~Copyable {
     number = observer_capture_all_begin(sampling, requests)
     next = 0
     leftOut = 0
-    asked = 0
+    openRequests = 0
     began = clinux_clock_ns()
     served = requests
     var event = event(OBSERVER_EVENT_ALL_THREADS_BEGAN)
@@ -102,7 +102,7 @@ struct AllThreadsCapture: ~Copyable {
     target.index = -1
     target.threadID = tid
     target.thread = observer_visit_begin(tid)
-    asked &+= 1
+    openRequests &+= 1
     if let taken = reader.read(target) { write(taken.target, taken.reading, reader, ring) }
   }
 
@@ -112,7 +112,7 @@ struct AllThreadsCapture: ~Copyable {
     _ reader: borrowing ThreadReader,
     _ ring: OpaquePointer
   ) {
-    asked &-= 1
+    openRequests &-= 1
     if let thread = target.thread { observer_visit_end(thread) }
     if reading.status == OBSERVER_THREAD_GONE { return }
     var event = event(OBSERVER_EVENT_THREAD)

@@ -9,7 +9,7 @@ struct FollowedWork: ~Copyable {
     var index = 0
     var item: UInt64 = 0
     var generation: UInt32 = 0
-    /// The thread from the begin of the work item. Otherwise `ownerTIDAddress` or `task` is set.
+    /// The thread recorded at the begin of the work item; 0 if `ownerTIDAddress` or `task` is set.
     var threadID: Int32 = 0
     var ownerTIDAddress: UInt64 = 0
     var queueHeadAddress: UInt64 = 0
@@ -106,8 +106,8 @@ struct FollowedWork: ~Copyable {
     return works[items[number].index].thread(of: items[number].item) == threadID
   }
 
-  /// Returns the target of a sample that also serves work item `number`; `nil` if the thread does not run it. Task 0:
-  /// unknown. For a sample of a lock owner, `threadID` is the waiting thread.
+  /// Returns the target with which work item `number` shares a sample; `nil` if thread `threadID` does not run this
+  /// work. Task 0: unknown. For a lock owner's sample, `threadID` is the waiting thread.
   @_noLocks func target(
     _ number: Int,
     besides index: Int,

@@ -1,7 +1,7 @@
 import CCulpritLinux
 import CCulpritObserver
 
-/// The thread that takes stack traces: of the work items for which the monitor wants samples, and of all threads.
+/// The thread that takes stack traces: of work items that the monitor has marked as due, and of all threads.
 ///
 /// The kernel might block a sampler while it reads a stack; the sampler is then replaced. All memory is allocated
 /// before sampling starts.
@@ -25,7 +25,7 @@ struct Sampler: ~Copyable {
   /// A counter that alternates between tasks of one work item.
   private var taskTurn: UInt32 = 0
   private let ownersAtOnce = 16
-  /// Pause after counting a queue, as a multiple of the time it took.
+  /// Pause after counting a queue, as a multiple of the count's duration.
   private let countPause: UInt64 = 63
   private let countTimeMax: UInt64 = 20_000_000
   private let holders: UnsafeMutablePointer<observer_holders>
@@ -123,7 +123,7 @@ struct Sampler: ~Copyable {
     let isSparing = isOverBudget(clinux_clock_ns())
     var wait = takeSamples(seen, isSparing)
     let requests = observer_control_threads_wanted(control)
-    // Each of many late work items would want a capture.
+    // Each of many late work items would cause a capture.
     let isUrgent = !isSparing || observer_capture_all_is_urgent(sampling, requests)
     if isActive, isUrgent, observer_capture_all_is_wanted(sampling, requests) {
       if !allThreads.isUnderWay { beginUnwinding() }
@@ -134,8 +134,8 @@ struct Sampler: ~Copyable {
     return wait
   }
 
-  /// Takes due samples, the most important first; only protected ones while CPU time is spared. Returns the time in
-  /// nanoseconds until the rest can be taken.
+  /// Takes due samples, the most important first; only protected ones if `isSparing`. Returns the time in nanoseconds
+  /// until the rest can be taken.
   @_noLocks private mutating func takeSamples(_ seen: UInt32, _ isSparing: Bool) -> UInt64 {
     let began = clinux_clock_ns()
     let count = isSparing ? queue.protectedCount : queue.count
@@ -156,7 +156,7 @@ struct Sampler: ~Copyable {
     return isSparing ? budget.wait(percent: observer_sampling_budget(sampling)) : 0
   }
 
-  /// Whether the CPU budget is used up. A few protected work items are exempt from it.
+  /// Updates the CPU budget. Returns whether it is used up. A few protected work items are exempt.
   @_noLocks private mutating func isOverBudget(_ now: UInt64) -> Bool {
     var isOver = false
     if queue.followedCount > queue.protectedMax {
@@ -179,7 +179,7 @@ struct Sampler: ~Copyable {
     observer_unwind_wipe()
   }
 
-  /// Drops cached data of unloaded modules, which might block in the kernel.
+  /// Drops cached data of unloaded modules. The kernel might block this.
   @_noLocks private func beginUnwinding() {
     reader.beginStep(ThreadReader.Target())
     observer_unwind_begin_sample()
@@ -228,15 +228,14 @@ struct Sampler: ~Copyable {
     capture(target)
   }
 
-  /// Takes a stack or sends a request. Only this function creates temporary entries of threads, so that each is
-  /// released.
+  /// Takes a stack or sends a request. Emitting the result or canceling the request releases a temporary thread entry.
   @_noLocks private mutating func capture(_ target: ThreadReader.Target) {
     var target = target
     if target.thread == nil, target.threadID != 0 { target.thread = observer_visit_begin(target.threadID) }
     if let taken = reader.read(target) { emit(taken.target, taken.reading) }
   }
 
-  /// Puts off the sample if the thread has an open request for another slot, whose answer serves both.
+  /// Postpones the sample if the thread has an open request for another slot, whose answer serves both slots.
   @_noLocks private func putOff(_ target: ThreadReader.Target) -> Bool {
     guard reader.isAskedForAnother(target) else { return false }
     works[target.index].want()
@@ -259,14 +258,14 @@ struct Sampler: ~Copyable {
       else { continue }
       searched &+= 1
       one.ownerTIDAddress = observer_owners_address(owners, place)
-      // All samples of a round describe one moment.
+      // The first sample's reading of the queue serves the whole round.
       if searched > 1 { one.queueHeadAddress = 0 }
       capture(one)
     }
     nextOwner = used > 0 ? (nextOwner &+ step) % used : 0
   }
 
-  /// Samples the thread that runs the target's task, the thread or actor in its way, or the suspended task itself.
+  /// Samples the thread that runs the target's task, a thread that delays the enqueued task, or the suspended task.
   @_noLocks private mutating func sampleTask(_ target: ThreadReader.Target) {
     guard !reader.isAsked(target.index) else { return }
     var work = observer_task_work()
@@ -301,7 +300,7 @@ struct Sampler: ~Copyable {
     }
   }
 
-  /// Samples a suspended task; without a stack if the task is still at the place of its last sample.
+  /// Samples a suspended task; without a stack if the stack equals the last sample's.
   @_noLocks private mutating func sampleSuspended(_ target: ThreadReader.Target) {
     let reading = reader.suspended(target)
     var label = observer_label()
@@ -333,7 +332,7 @@ struct Sampler: ~Copyable {
     while let one = next { next = emitOne(one.target, one.reading) }
   }
 
-  /// Returns a sample of the owner of a contended lock if it is available at once.
+  /// Writes a sample. Returns a sample of a contended lock's owner if it is available at once.
   @_noLocks private mutating func emitOne(
     _ target: ThreadReader.Target,
     _ reading: ThreadReader.Reading
@@ -343,7 +342,7 @@ struct Sampler: ~Copyable {
       allThreads.publish(ring)
       return nil
     }
-    // Ends temporary entries only.
+    // Has no effect on permanent entries.
     if let thread = target.thread { observer_visit_end(thread) }
     let index = target.index
     var reading = reading
@@ -423,7 +422,7 @@ struct Sampler: ~Copyable {
     event.generation = work.generation
     event.item = work.item
     event.time_ns = time
-    // Extrapolated from the monitor's last tick, unless the process was stopped.
+    // The age is extrapolated from the monitor's last tick, up to the longest tick in case the process was stopped.
     event.age_ns =
       time >= work.tick_ns
       ? work.age_ns &+ min(time &- work.tick_ns, longestTick) : work.age_ns &- min(work.age_ns, work.tick_ns &- time)
@@ -517,7 +516,7 @@ struct Sampler: ~Copyable {
     return reader.read(one)
   }
 
-  /// Counts the items of a queue; 0 during the pause after the last count.
+  /// Returns the number of waiting items of a queue; 0 during the pause after the last count.
   @_noLocks private mutating func waiting(_ queueHeadAddress: UInt64, _ index: Int) -> UInt32 {
     let begin = clinux_clock_ns()
     guard begin >= backoffs[index].nextCount else { return 0 }

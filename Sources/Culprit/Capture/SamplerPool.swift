@@ -2,7 +2,7 @@ import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
-/// The samplers of a watchdog: the active one, and spare ones that replace it while the kernel blocks it.
+/// The samplers of a watchdog: one is active, and spare ones replace a sampler that the kernel blocks.
 final class SamplerPool: @unchecked Sendable {
   // SAFETY: the fields behind the pointer are atomic, and the memory outlives the threads that use it.
   let sampling: UnsafeMutablePointer<observer_sampling>
@@ -30,14 +30,13 @@ final class SamplerPool: @unchecked Sendable {
 
   var isStopping: Bool { observer_sampling_stopping(sampling) }
 
-  /// Samplers blocked by the kernel, of all samplers.
+  /// Number of samplers blocked by the kernel, and of all samplers.
   var heldUp: (samplers: Int, of: Int) {
     (Int(observer_sampling_held_up(sampling)), Int(observer_sampling_count(sampling)))
   }
 
-  /// Starts the threads and waits until they have allocated their memory: work that stalls at once might hold the
-  /// allocator's lock. Failure to prepare is no error: blocked samplers of an earlier watchdog might still use
-  /// resources.
+  /// Starts the threads and waits for their allocations, because an immediate stall might hold the allocator's lock. A
+  /// failed preparation is no error: blocked samplers of an earlier watchdog might still use resources.
   func start(
     _ control: ControlBlock,
     slots: UnsafeMutablePointer<observer_slot>,

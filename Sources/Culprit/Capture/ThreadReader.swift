@@ -2,8 +2,8 @@ import CCulpritLinux
 import CCulpritObserver
 import CCulpritUnwind
 
-/// Takes the stacks of threads: of blocked threads from outside and at once, of running threads with a signal, whose
-/// answer comes later.
+/// Takes the stacks of threads: of blocked threads from outside and at once, of running threads with a signal that the
+/// thread answers later.
 ///
 /// A blocked thread is never sent a signal, because its system call would return early.
 struct ThreadReader: ~Copyable {
@@ -13,29 +13,29 @@ struct ThreadReader: ~Copyable {
     var index = 0
     var thread: UnsafeMutablePointer<observer_thread>?
     var threadID: Int32 = 0
-    /// Whether `thread` comes from the slot's entry.
+    /// Whether the slot names `thread`.
     var isMarked = false
     /// The slot that must still have work item `item` at the sample; `nil`: no condition.
     var slot: UnsafeMutablePointer<observer_slot>?
     var item: UInt64 = 0
     var generation: UInt32 = 0
-    /// The address of the working thread's id, and that of the queue's head; 0: none.
+    /// The addresses of the working thread's id and of the queue's head; 0: none.
     var ownerTIDAddress: UInt64 = 0
     var queueHeadAddress: UInt64 = 0
     /// The task that does the work, and its id; 0: none or unknown.
     var task: UInt64 = 0
     var taskID: UInt32 = 0
-    /// The task that owns the work item, and its id: `task`, or a task that awaits it.
+    /// The task that owns the work item, and its id: `task` or a task that awaits `task`.
     var ownTask: UInt64 = 0
     var ownTaskID: UInt32 = 0
     var waiters = observer_task_waiters()
-    /// The role of the thread. If it is not the last sample's thread, its times are meaningless.
     var role = OBSERVER_OF_WORKER
+    /// Whether the last sample was of another thread, so differences of times are meaningless.
     var threadChanged = false
-    /// For a lock owner: the contended lock, and the chain of waits that leads to it.
+    /// For a lock owner: the contended lock, and the chain of waits that leads to the lock.
     var lock = observer_lock()
     var chain = observer_lock_chain()
-    /// The owners, if several threads do the work. `ownerTIDAddress` is then of one of them.
+    /// The owners, if several threads do the work. `ownerTIDAddress` then belongs to one of them.
     var owners: UnsafePointer<observer_owners>?
 
     @_noLocks init() {}
@@ -50,7 +50,7 @@ struct ThreadReader: ~Copyable {
     var threadStatus = observer_thread_status()
     var handlerTime: UInt64 = 0
     var time: UInt64 = 0
-    /// The task that the thread ran, or whose stack it is; 0: unknown.
+    /// The task that the thread ran, or the suspended task; 0: unknown.
     var task: UInt64 = 0
     /// CPU time of the thread in nanoseconds when it was found blocked; otherwise 0.
     var blockedUsed: UInt64 = 0
@@ -65,7 +65,7 @@ struct ThreadReader: ~Copyable {
 
   private static let holdersAsked = 8
 
-  /// Number of attempts for a thread that is asleep whenever it is sent a request.
+  /// Number of attempts for a thread that is asleep at each request.
   private static let attempts = 3
 
   /// Interval in nanoseconds for collecting open requests: the kernel's tick.
@@ -115,7 +115,7 @@ struct ThreadReader: ~Copyable {
     sent.deallocate()
   }
 
-  /// Whether thread `threadID` of slot `index` has an open request, other than as a lock owner. 0: any thread.
+  /// Whether thread `threadID` of slot `index` has an open request, other than as a lock owner. Thread 0: any.
   @_noLocks func isAsked(_ index: Int, _ threadID: Int32 = 0) -> Bool {
     guard openCount > 0 else { return false }
     for place in 0..<sentMade where sent[place].isOpen && sent[place].target.index == index {
@@ -134,7 +134,7 @@ struct ThreadReader: ~Copyable {
     return false
   }
 
-  /// Whether thread `threadID` can be sent a request as a lock owner: enough must remain for more important threads.
+  /// Whether thread `threadID` can get a request as a lock owner: enough requests must remain for important threads.
   @_noLocks func mayAskHolder(_ threadID: Int32) -> Bool {
     guard openCount > 0 else { return true }
     var holders = 0
@@ -329,7 +329,7 @@ struct ThreadReader: ~Copyable {
         observer_awaited_path(&status, &event.descriptor)
       }
       observer_awaited_lock(target.threadID, &status, &event.lock)
-      // The thread has run since: it might have left its wait, and its memory might have changed.
+      // The thread has run since the copy: it might have left its wait, and its memory might have changed.
       if reading.blockedUsed != 0, clinux_clock_thread_cpu_ns(target.threadID) != reading.blockedUsed {
         event.lock = observer_lock()
         event.descriptor = observer_descriptor()
@@ -367,7 +367,7 @@ struct ThreadReader: ~Copyable {
     event.run_delay_ns = clinux_task_run_delay_ns(target.threadID, &event.evidence.turns)
   }
 
-  /// Returns whether the ring had room for `event` and the frames of the last reading.
+  /// Writes `event` and the frames of the last reading. Returns whether they fit into the ring.
   @_noLocks func write(_ event: inout observer_event, to ring: OpaquePointer) -> Bool {
     observer_ring_write(ring, &event, frames, stack.count)
   }
@@ -429,7 +429,7 @@ struct ThreadReader: ~Copyable {
 
   /// Records that the kernel might block this sampler until ``endStep()``.
   @_noLocks func beginStep(_ target: Target) {
-    // For a lock owner only the thread is avoided after a block; its work item continues to be sampled.
+    // After a block, only a lock owner's thread is avoided; sampling of the work item continues.
     let isWork = target.slot != nil && target.role != OBSERVER_OF_HOLDER
     let index = isWork ? Int32(truncatingIfNeeded: target.index) : -1
     observer_sampler_begin_step(sampling, number, index, target.threadID)

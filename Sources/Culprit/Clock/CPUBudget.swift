@@ -3,7 +3,7 @@
 /// A pure state machine: it reads no clock. All times are nanoseconds.
 struct CPUBudget: BitwiseCopyable {
   private let window: UInt64 = 10_000_000_000
-  /// The divisor of the budget that gives the longest burst; the rest accrues over time.
+  /// The longest burst is the window's budget divided by this number; the rest accrues over time.
   private let burst: UInt64 = 10
   /// The CPU time left; negative after an overrun.
   private var room: Int64 = 0
@@ -33,7 +33,7 @@ struct CPUBudget: BitwiseCopyable {
     // The total can go down briefly when a thread ends.
     let spent = min(used &- min(used, lastUsed), 10 &* window)
     room &+= Int64(elapsed / 1000 &* UInt64(percent) &* 9) &- Int64(spent)
-    // A debt beyond one window's budget comes from other work, which waiting does not reduce.
+    // A debt beyond one window's budget comes from work that waiting does not reduce.
     room = max(-whole, min(most, room))
     lastTime = max(now, lastTime)
     lastUsed = max(used, lastUsed)

@@ -73,7 +73,7 @@ struct CPUHistory: ~Copyable {
     next = (next &+ 1) % Self.length
   }
 
-  /// Returns the usage since `begin`, or since the closest recorded time. `taken_ns` is that time.
+  /// Returns the usage since about `begin`. `taken_ns` of the result is the exact time.
   @_noLocks func used(since begin: UInt64) -> cprocess_cpu {
     var base = cprocess_cpu()
     var index = 0

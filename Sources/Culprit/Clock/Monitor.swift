@@ -3,17 +3,16 @@ import CCulpritObserver
 import CCulpritProcess
 import CCulpritUnwind
 
-/// The thread that checks every target slot on each tick. It determines which work items are stalls, how long they last
-/// and when they end.
+/// The thread that checks every target slot on each tick. It detects stalls and determines their durations and ends.
 ///
 /// The monitor must keep working while every pool, the allocator, the loader and a file system are stuck. It reads only
 /// the watchdog's own memory, allocated before the start. `@_noLocks` makes the compiler reject code that could
 /// allocate or take a lock of the runtime.
 struct Monitor: ~Copyable {
-  /// The longest time that one tick adds to an age, however long the process was stopped.
+  /// The longest time that one tick adds to an age, even if the process was stopped.
   static let longestTick: UInt64 = 250_000_000
 
-  /// The longest planned sleep. With an ordinary wake-up delay, it is below ``longestTick``.
+  /// The longest planned sleep. With an ordinary wake-up delay, a tick is shorter than ``longestTick``.
   static let longestSleep: UInt64 = longestTick / 9 * 8
 
   private let control: UnsafeMutablePointer<observer_control>
@@ -27,11 +26,11 @@ struct Monitor: ~Copyable {
   private var samplers: SamplerSupervisor
   private let coarseError = clinux_clock_coarse_error_ns()
   private var lastTick: UInt64 = 0
-  // The check of @_noLocks does not treat constants of other files as constants.
+  // Copies, because the check of @_noLocks does not accept constants of other files.
   private let eventInterval = WorkItemTracker.eventInterval
   private let eventIntervalPerStall = WorkItemTracker.eventIntervalPerStall
   private var pauses = ExemptTime()
-  /// The limit of task stalls declared in a tick, and the number left in this one.
+  /// The limit of task stalls declared in a tick, and the number left in the present tick.
   private let taskDeclarationsMax = 48
   private var taskDeclarationsLeft = 0
   private var sampledCount: UInt64 = 0
@@ -61,8 +60,7 @@ struct Monitor: ~Copyable {
   /// The longest runnable wait that counts at once. A pause of a virtual machine can look like a wait for a CPU.
   private static let longestStarved: UInt64 = 1_000_000_000
 
-  /// The shortest time between two ticks. It grows with each sampled work item, so that ticks use about one percent of
-  /// a CPU.
+  /// The shortest time between two ticks. It grows with each sampled work item, so ticks use about 1 % of a CPU.
   private static let shortestGap: UInt64 = 1_000_000
   private static let gapPerItem: UInt64 = 40_000
   private static let longestGap: UInt64 = 30_000_000
@@ -76,14 +74,14 @@ struct Monitor: ~Copyable {
 
   @_noLocks mutating func run() {
     var allowed = Self.longestTick
-    // A monitor that waits for a CPU is also late, but the process is running then, so the time counts.
+    // A monitor that waits for a CPU is also late, but this time counts, because the process is running.
     let schedule = clinux_task_open_schedule()
     defer { clinux_task_close_schedule(schedule) }
     var starved = clinux_task_starved_ns(schedule)
     lastTick = clinux_clock_ns()
     while true {
       let seen = observer_control_begin_tick(control)
-      // Read before the slots, so that work that ended before the stop is still seen as ended.
+      // Read before the slots: the last check must see the end of work that ended before the stop.
       let isStopping = observer_control_stopping(control)
       let now = clinux_clock_ns()
       let starvedBefore = starved
@@ -137,7 +135,7 @@ struct Monitor: ~Copyable {
     if hasNewStalls {
       hasNewStalls = false
       observer_control_report_late(control)
-      // The thread that writes notes checks that the recorder records the stalls.
+      // Wakes the note thread, which checks that the recorder records the stalls.
       cprocess_crash_wake()
     }
     let wanted = observer_control_threads_wanted(control)
@@ -150,7 +148,7 @@ struct Monitor: ~Copyable {
     return min(wait, supervision.wait)
   }
 
-  /// Returns the time since the clock of `tick` was read; the monitor might have been descheduled.
+  /// Returns the time since the reading of the tick's clock; the monitor might have been descheduled.
   @_noLocks private func lag(_ tick: WorkItemTracker.Tick) -> UInt64 {
     let now = clinux_clock_ns()
     return now &- min(now, tick.now)
@@ -194,7 +192,7 @@ struct Monitor: ~Copyable {
       step = tracker.pointee.advanceToNext(snapshot, tick)
     }
     var wait = step.wait
-    // The ring is full, so an early check would not help.
+    // A pending end waits for space in the ring, so an early check would not help.
     if tracker.pointee.pendingEnd != nil { wait = min(wait, Self.longestSleep) }
     follow(index, tick)
     if step.sample { isSamplerNeeded = want(index, view, tick) || isSamplerNeeded }
@@ -213,7 +211,7 @@ struct Monitor: ~Copyable {
   @_noLocks private func follow(_ index: Int, _ tick: WorkItemTracker.Tick) {
     // SAFETY: `index` is below the size of `trackers`.
     let tracker = trackers + index
-    // While the end of the previous work item is pending, the recorder would take these samples for its end.
+    // The recorder must receive the pending end of the previous work item before samples of the next.
     guard tracker.pointee.isSampled, tracker.pointee.pendingEnd == nil else {
       works[index].leave()
       return
@@ -323,11 +321,11 @@ struct Monitor: ~Copyable {
     trackers[index].endRecorded()
   }
 
-  /// Returns `false` if the stall must be reported again.
+  /// Reports a stall. Returns `false` if the report must be repeated.
   @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
-    // A work item declared at its first check has not been asked for its end time yet.
+    // The end time of a work item declared at its first check has not been requested yet.
     guard slots[index].wantEndTime(of: view.item) else { return true }
     guard trackers[index].pendingEnd == nil else { return false }
     // When many tasks pass their thresholds at once, a stall of a thread must not wait for all of them.
@@ -344,7 +342,7 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Returns whether there was room.
+  /// Reports a hang. Returns whether the ring had space.
   @_noLocks private mutating func hang(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
@@ -355,7 +353,7 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Reports the age of a stall if half of the ring is free, which leaves room for beginnings and ends.
+  /// Reports the age of a stall if half of the ring is free, which leaves space for beginnings and ends.
   @_noLocks private func goesOn(_ index: Int, _ tick: WorkItemTracker.Tick) {
     guard observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_GOES_ON, index, tick.now)

@@ -7,7 +7,7 @@ struct SampleBackoff: BitwiseCopyable {
   /// The earliest time of the next count of the slot's queue.
   var nextCount: UInt64 = 0
 
-  /// Whether thread `threadID`, which works on `item`, can be asked. 0: any thread.
+  /// Whether thread `threadID`, which works on `item`, can get a request. 0: any thread.
   @_noLocks func allows(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) -> Bool {
     item != self.item || now >= until || (threadID != 0 && threadID != self.threadID)
   }

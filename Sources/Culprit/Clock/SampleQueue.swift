@@ -2,11 +2,11 @@ import CCulpritObserver
 
 /// The due samples of one pass of a sampler, in order of importance.
 ///
-/// A pass takes at most ``limit`` samples, so that a work item that becomes important waits for only a part of it. The
-/// ``protectedMax`` most important work items, due or not, are sampled regardless of the CPU budget.
+/// A pass takes at most ``limit`` samples, which bounds the wait of a work item that becomes important. The
+/// ``protectedMax`` most important work items are sampled regardless of the CPU budget.
 struct SampleQueue: ~Copyable {
   enum Worker {
-    /// One thread or several to which the source is bound.
+    /// One or several threads to which the source is bound.
     case thread
     /// A task that is running or has not been sampled.
     case task
@@ -23,7 +23,7 @@ struct SampleQueue: ~Copyable {
   /// Ranks and slots of the protected work items, in ascending order.
   private let protected: UnsafeMutablePointer<UInt64>
   private(set) var count = 0
-  /// Due samples, including those without room.
+  /// Number of due samples, including those beyond ``limit``.
   private(set) var dueCount = 0
   private(set) var protectedCount = 0
   private(set) var followedCount = 0
@@ -41,10 +41,10 @@ struct SampleQueue: ~Copyable {
     protected.deallocate()
   }
 
-  /// The rank of a work item, below 256; the lowest is sampled first.
+  /// Returns the rank of a work item, below 256; the lowest is sampled first.
   ///
-  /// Sources bound to threads come before tasks, running tasks before suspended ones. Within a group, those closest to
-  /// their thresholds come first.
+  /// Sources bound to threads come before tasks, running tasks before suspended ones. Within a group, work items
+  /// closest to their thresholds come first.
   @_noLocks static func rank(_ worker: Worker, age: UInt64, threshold: UInt64) -> UInt64 {
     let distance = age > threshold ? age &- threshold : threshold &- age
     let units = distance / max(1, threshold / 64)
@@ -77,7 +77,7 @@ struct SampleQueue: ~Copyable {
     count = min(count &+ 1, limit)
   }
 
-  /// Counts a work item whose task is suspended and which is not due.
+  /// Counts the work item of a suspended task that is not due.
   @_noLocks mutating func addSuspended() { followedCount &+= 1 }
 
   @_noLocks private mutating func protect(_ rank: UInt64) {
@@ -99,7 +99,7 @@ struct SampleQueue: ~Copyable {
 struct LastSample: BitwiseCopyable {
   private var item: UInt64 = 0
   private var time: UInt64 = 0
-  /// A hash of the place at which the task was suspended; 0 if it was not.
+  /// A hash of the suspended task and its stack; 0 if the task was not suspended.
   private var place: UInt64 = 0
 
   @_noLocks func time(_ item: UInt64) -> UInt64 { item == self.item ? time : 0 }
@@ -119,8 +119,8 @@ struct LastSample: BitwiseCopyable {
     self.place = place
   }
 
-  /// Returns a hash of the place at which task `id` is suspended. It covers the whole stack, because two continuations
-  /// can have the same context addresses and resume functions.
+  /// Returns a hash of suspended task `id`, its label and the hash of its whole stack: two continuations can have equal
+  /// context addresses and resume functions.
   @_noLocks static func place(_ id: UInt32, stack: UInt64, _ label: observer_label) -> UInt64 {
     var label = label
     let hash = (observer_label_hash(&label) ^ UInt64(id)) &* 0x9e37_79b9_7f4a_7c15

@@ -1,7 +1,6 @@
 import CCulpritObserver
 
-/// Wakes the active sampler, and replaces it if it is blocked: in one step for longer than ``patience``, and neither
-/// running nor runnable.
+/// Wakes the active sampler, and replaces a sampler that sleeps in one step for longer than ``patience``.
 struct SamplerSupervisor: ~Copyable {
   /// The longest time of one step. Reading one stack takes some milliseconds.
   private static let patience: UInt64 = 1_000_000_000
@@ -19,7 +18,7 @@ struct SamplerSupervisor: ~Copyable {
   private let sampling: UnsafeMutablePointer<observer_sampling>
   /// The active sampler; -1 for none.
   private var active: Int32 = -1
-  /// The active sampler's step at the last check, and the time in it.
+  /// The active sampler's step at the last check, and the time in this step.
   private var steps: UInt32 = 0
   private var overdue: UInt64 = 0
 
@@ -29,7 +28,7 @@ struct SamplerSupervisor: ~Copyable {
 
   @_noLocks mutating func supervise(_ tick: WorkItemTracker.Tick, isNeeded: Bool) -> Outcome {
     var outcome = Outcome()
-    if active >= 0 { outcome.lostSlot = giveUpIfHeldUp(tick) }
+    if active >= 0 { outcome.lostSlot = abandonIfBlocked(tick) }
     let isReplaced = active < 0 && activate()
     if active >= 0, isNeeded || isReplaced { observer_sampler_wake(sampling, UInt32(active)) }
     if active < 0 || overdue > 0 || isNeeded { outcome.wait = Self.interval }
@@ -37,7 +36,7 @@ struct SamplerSupervisor: ~Copyable {
   }
 
   /// Returns the slot that the abandoned sampler was reading, -1 for none.
-  @_noLocks private mutating func giveUpIfHeldUp(_ tick: WorkItemTracker.Tick) -> Int32 {
+  @_noLocks private mutating func abandonIfBlocked(_ tick: WorkItemTracker.Tick) -> Int32 {
     let now = observer_sampler_steps(sampling, UInt32(active))
     guard now & 1 == 1, now == steps else {
       steps = now

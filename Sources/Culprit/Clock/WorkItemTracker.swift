@@ -5,7 +5,7 @@ struct WorkItemTracker {
   /// The time between reports of a continuing stall. After a kill, the recorded duration must be accurate to one tick,
   /// even if a wake-up is late.
   static let eventInterval: UInt64 = 100_000_000
-  /// The least time between reports of each stall, per simultaneous stall.
+  /// With many simultaneous stalls, the time between reports of each is this value times their number.
   static let eventIntervalPerStall: UInt64 = 2_000_000
   /// After the threshold, the gap between samples is the age divided by this number; at the threshold, it equals the
   /// early interval (``WatchLimits``).
@@ -29,7 +29,7 @@ struct WorkItemTracker {
     var exempt: Int64 = 0
     /// The longest delay between the readings of the tick's clock and of `exempt`.
     var lag: UInt64 = 0
-    /// The last sample of another work item that also served this one; 0: none.
+    /// The time of the last sample shared by another work item; 0: none.
     var sharedAt: UInt64 = 0
     var isTask = false
 
@@ -56,7 +56,7 @@ struct WorkItemTracker {
     /// The time on the clock that stamps work items.
     var now: UInt64
     var elapsed: UInt64
-    /// The part of `elapsed` that can be charged to a work item: the process was running.
+    /// The part of `elapsed` that a work item can be charged for, because the process was running.
     var allowed: UInt64
     /// The part of `elapsed` during which the watchdog was paused.
     var paused: UInt64 = 0
@@ -86,9 +86,9 @@ struct WorkItemTracker {
     var declare = false
     /// The stall has become a hang: report it, then call ``hangRecorded()``.
     var hang = false
-    /// The stall continues: report it, if there is room.
+    /// The stall continues: report it, if the ring has space.
     var goesOn = false
-    /// The time until the next action is possible. `UInt64.max` without work that ages; the code that lets it age again
+    /// The time until the next action is possible. `UInt64.max` without work that ages; code that lets work age again
     /// must wake the monitor.
     var wait = UInt64.max
   }
@@ -136,7 +136,7 @@ struct WorkItemTracker {
   /// The age at which the next sample is due.
   private var nextSample: UInt64 = 0
   private var sharedAt: UInt64 = 0
-  /// The age at which the stall is next reported to continue.
+  /// The age at which the next report of the continuing stall is due.
   private var nextEvent: UInt64 = 0
   private var eventInterval = WorkItemTracker.eventInterval
   private(set) var spared: UInt64 = 0
@@ -189,7 +189,7 @@ struct WorkItemTracker {
     if phase == .idle {
       // The work item began after the tick's clock was read.
       guard tick.now >= begun(snapshot) else {
-        // The exempt time since its beginning belongs to this work item.
+        // Exempt time since the beginning belongs to this work item.
         exemptions.giveBack(snapshot.lag &+ snapshot.clockError)
         step.wait = begun(snapshot) &- tick.now &+ snapshot.suspicion
         return step
@@ -218,8 +218,8 @@ struct WorkItemTracker {
     return step
   }
 
-  /// Computes the final age of a work item that is over. Without `endedAt`, the last time it was seen counts as the
-  /// end.
+  /// Computes the final age of a work item that is over. Without `endedAt`, the last tick with the work item counts as
+  /// its end.
   @_noLocks mutating func close(
     endedAt: UInt64,
     exempt: Int64 = 0,
@@ -234,7 +234,7 @@ struct WorkItemTracker {
     charge(tick.charged, exempt: exemptionsBefore.take(exempt, tick) &+ paused)
   }
 
-  /// Charges `time`. Exempt time of a previous work item in the same tick is also subtracted.
+  /// Adds `time` without `exempt` to the age. `exempt` includes exempt time of an earlier work item in the same tick.
   @_noLocks private mutating func charge(_ time: UInt64, exempt: UInt64) {
     let exempt = min(time, exempt)
     exemptTime &+= exempt
@@ -259,8 +259,8 @@ struct WorkItemTracker {
 
   @_noLocks mutating func hangRecorded() { isHangReported = true }
 
-  /// Stores the end of the work item until it is reported. Only one can be pending: a stall takes precedence, then the
-  /// earliest. Returns whether a stall was dropped.
+  /// Stores the end of the work item until it is reported, unless the end of an earlier stall is pending. Returns
+  /// whether a stall was dropped.
   @_noLocks mutating func owe(_ tid: Int32 = 0) -> Bool {
     guard phase == .over else { return false }
     let isStall = isDeclared || isUndeclaredStall
@@ -269,7 +269,7 @@ struct WorkItemTracker {
       pendingEnd = Ended(
         item: item,
         generation: generation,
-        // The threshold applies to the certain age, the report to the expected one.
+        // The threshold applies to the certain age; the report shows the expected age.
         age: isStall ? age &+ clockError / 2 : age,
         gap: gap,
         threshold: threshold,
@@ -289,7 +289,7 @@ struct WorkItemTracker {
 
   @_noLocks mutating func endRecorded() { pendingEnd = nil }
 
-  /// Returns the latest possible beginning, so that work within its limit is never reported.
+  /// Returns the latest possible beginning, so work within its limit is never reported.
   @_noLocks private func begun(_ snapshot: SlotSnapshot) -> UInt64 { snapshot.item &+ snapshot.clockError }
 
   @_noLocks private mutating func begin(_ snapshot: SlotSnapshot, _ tick: Tick) {
@@ -317,7 +317,7 @@ struct WorkItemTracker {
 
   @_noLocks private mutating func schedule(_ snapshot: SlotSnapshot) {
     let gap = gaps.next(distance(snapshot))
-    // Counted from the planned time, so that wake-up delays do not accumulate, unless too much was missed.
+    // The gap begins at the planned time, so wake-up delays do not accumulate, unless too much was missed.
     let planned = nextSample &+ gap
     setNextSample(nextSample != 0 && planned > age ? planned : age &+ gap, snapshot)
   }
@@ -330,14 +330,14 @@ struct WorkItemTracker {
     setNextSample(age &- min(age, since) &+ gap, snapshot)
   }
 
-  /// Returns the average distance between samples. It grows with the age, so that no sample represents a large part of
-  /// the work item.
+  /// Returns the average distance between samples. It grows with the age, so no sample represents a large part of the
+  /// work item.
   @_noLocks private func distance(_ snapshot: SlotSnapshot) -> UInt64 {
     guard age >= snapshot.threshold else { return snapshot.earlyInterval }
     return min(snapshot.interval, max(snapshot.earlyInterval, age / Self.samplesInAnAge))
   }
 
-  /// Moves the last sample before the threshold to it, where other watchdogs take their only stack.
+  /// Moves the first sample after the threshold to the threshold, where other watchdogs take their only stack.
   @_noLocks private mutating func setNextSample(_ planned: UInt64, _ snapshot: SlotSnapshot) {
     nextSample = age < snapshot.threshold ? min(planned, snapshot.threshold) : planned
   }
@@ -382,7 +382,7 @@ struct ExemptTime: BitwiseCopyable {
     return takenLast
   }
 
-  /// Returns `time` of the last taken exempt time to the next tick.
+  /// Leaves `time` of the last taken exempt time to the next tick.
   @_noLocks mutating func giveBack(_ time: UInt64) { taken &-= min(time, takenLast) }
 }
 

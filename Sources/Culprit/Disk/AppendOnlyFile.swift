@@ -8,10 +8,10 @@ struct AppendOnlyFile: ~Copyable {
   private let file: OpenFiles.File
   private let openFiles: OpenFiles
   private(set) var wasClosed = false
-  /// Later writes are still attempted, because the disk might have room again.
+  /// The first failure. Later writes are still attempted, because the disk might have space again.
   private(set) var failure: String?
   private(set) var problems: [ProblemList.Kind: String] = [:]
-  /// A full disk might have room for a smaller write.
+  /// Size of the last failed write. A smaller one might fit on a full disk.
   private var failedBytes = 0
   /// The length of the whole records. The next record overwrites an incomplete one.
   private(set) var bytes: off_t = 0
@@ -27,7 +27,7 @@ struct AppendOnlyFile: ~Copyable {
 
   deinit { openFiles.close(file) }
 
-  /// Opens the file again if the service closed it. Returns `nil` if that fails.
+  /// Returns the open file's number, reopened if the service closed the file; `nil` on failure.
   private mutating func number() -> Int32? {
     if clinux_descriptor_is_ours(&file.descriptor) {
       openFiles.use(file)
@@ -102,7 +102,7 @@ struct AppendOnlyFile: ~Copyable {
   /// False once the file is closed and removed.
   var isReadable: Bool { mutating get { number() != nil } }
 
-  /// `other` must be empty. Returns whether the contents were copied.
+  /// Copies the contents to `other`, which must be empty. Returns `false` on failure.
   mutating func copy(to other: inout AppendOnlyFile) -> Bool {
     guard let number = number() else { return false }
     var content = [UInt8](repeating: 0, count: Int(bytes))
@@ -175,7 +175,7 @@ enum DirectoryFiles {
 
   /// Creates `directory` if needed, and checks that files can be created in it.
   static func prepare(_ directory: String) throws(DirectoryError) {
-    // Before any part of the path is created.
+    // Checked before any part of the path is created.
     guard directory.utf8.count < Int(PATH_MAX),
       directory.utf8.split(separator: UInt8(ascii: "/")).allSatisfy({ $0.count <= Int(NAME_MAX) })
     else { throw DirectoryError(path: directory, reason: String(cString: strerror(ENAMETOOLONG))) }

@@ -19,7 +19,7 @@ final class BlackBoxWriter: Sendable {
     var isWaiting = false
   }
 
-  /// The longest wait of the start for the disk, and the shortest time that the stop allows for it.
+  /// The longest wait for the disk at the start, and the shortest at the stop.
   private static let patience: UInt64 = 1_000_000_000
 
   /// Listing a thousand files takes longer than many stalls.
@@ -73,7 +73,7 @@ final class BlackBoxWriter: Sendable {
     }
   }
 
-  /// Passes run at most once a second; the stop runs a pending one.
+  /// Requests a retention pass. Passes run at most once a second; the stop runs a pending one.
   func enforceRetention() {
     tidying.withLock { $0.isWanted = true }
     enforceRetentionIfWanted(interval: Self.tidyingInterval)

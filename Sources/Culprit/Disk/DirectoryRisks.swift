@@ -13,7 +13,7 @@ enum DirectoryRisks {
     func note(_ sentence: String) { if !found.contains(sentence) { found.append(sentence) } }
     var left = components(directory)
     if !directory.hasPrefix("/") { left = components(workingDirectory) + left }
-    // The root is "".
+    // The path so far; "" is the root.
     var place = ""
     var links = 0
     inspect(at: "/", isLast: left.isEmpty, note)
@@ -58,7 +58,7 @@ enum DirectoryRisks {
     }
   }
 
-  /// Root has all permissions anyway.
+  /// Excludes root, which has all permissions.
   private static func isForeign(_ id: uid_t) -> Bool { id != 0 && id != geteuid() }
 
   private static func components(_ path: String) -> [Substring] { path.split(separator: "/").filter { $0 != "." } }

@@ -4,9 +4,9 @@ import Synchronization
 
 /// The only thread of the watchdog that accesses its directory.
 ///
-/// Its queue is bounded: if it is full, work is refused, so that no other thread waits for a disk.
+/// A full queue refuses work, so no other thread waits for a disk.
 final class DiskThread: Sendable {
-  /// Some thousand samples.
+  /// Limit of the queue: some thousand samples.
   private static let bytesMax = 8 << 20
 
   private struct Work {
@@ -24,13 +24,13 @@ final class DiskThread: Sendable {
   private let state = Mutex(State())
   private let wake = WakeUp()
   private let hasEnded = Promise<Bool>()
-  /// 0 if no work is running.
+  /// Start time of the running work; 0: none.
   private let began = Atomic<UInt64>(0)
 
-  /// By default, the thread has its own descriptor table if the kernel supports that.
+  /// By default, the thread has its own descriptor table if the kernel supports this.
   ///
-  /// Its files then do not count against the service's limit, the service cannot close them, and paths resolve as at
-  /// the start even after chroot(2).
+  /// The thread's files then do not count against the service's limit, and the service cannot close them. Paths resolve
+  /// as at the start, even after chroot(2).
   init(hasOwnTable: Bool = true) { self.hasOwnTable = hasOwnTable }
 
   var heldUp: Duration? {
@@ -53,7 +53,7 @@ final class DiskThread: Sendable {
     .detach()
   }
 
-  /// Queues `work`, which holds about `bytes` of memory. Returns whether there was room.
+  /// Queues `work`, which holds about `bytes` of memory. Returns whether the queue accepts it.
   ///
   /// Vital work, which must be small and infrequent, is accepted even if the queue is full.
   @discardableResult

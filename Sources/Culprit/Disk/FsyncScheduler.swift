@@ -1,6 +1,6 @@
 /// Limits the rate of syncs to a few files per second. Used only by the disk thread.
 ///
-/// Files take turns by their first request; otherwise the first few would starve the rest.
+/// Files take turns in the order of requests; otherwise the first few would starve the rest.
 final class FsyncScheduler: @unchecked Sendable {
   // SAFETY: used only by the disk thread.
   private var last: UInt64 = 0
@@ -15,7 +15,7 @@ final class FsyncScheduler: @unchecked Sendable {
     fileprivate var number: UInt64?
   }
 
-  /// `lastSync` is 0 for a file never synced.
+  /// Returns whether a file can be synced at `now`. `lastSync` 0: never synced.
   func isTurn(_ place: inout Place, lastSync: UInt64, now: UInt64) -> Bool {
     guard now &- lastSync >= Self.fileInterval else { return false }
     if place.number == nil {

@@ -10,9 +10,9 @@ import Glibc
 struct RetentionPolicy: Sendable {
   let directory: String
   let limits: Configuration.Storage
-  /// The name of this run's file. It is never opened here, because closing it would release its lock.
+  /// The name of this run's file, which is never opened here: closing it would release the lock.
   let own: String?
-  /// The wall clock minus the time since boot, as of the start: setting the clock forward does not make files older.
+  /// The wall clock minus the time since boot at the start, so a clock set forward does not make files older.
   private let clockDistance = Int64(bitPattern: clinux_clock_wall_ns() &- clinux_clock_boot_ns())
 
   init(directory: String, limits: Configuration.Storage, own: String?) {
@@ -122,7 +122,7 @@ struct RetentionPolicy: Sendable {
 
   private func remove(_ unit: Unit) { for entry in unit.entries { remove(entry.name) } }
 
-  /// Removes a file that has not received its final name in time.
+  /// Returns `nil` for a file without its final name, and removes an old one.
   private func entry(_ name: String, in box: BlackBoxDirectory) -> Entry? {
     guard let information = box.information(name) else { return nil }
     let now = Int64(bitPattern: clinux_clock_boot_ns()).saturatingSum(clockDistance) / 1_000_000_000
@@ -188,7 +188,7 @@ private struct RunNames {
     self.runs = runs
   }
 
-  /// Returns the last run with the process id of file `stall` that began before it.
+  /// Returns the last run that began before file `stall` and has its process id.
   func run(of stall: String) -> String? {
     let (process, time) = FileNames.parts(stall)
     return runs[process]?.last { $0.time <= time }?.name

@@ -8,7 +8,7 @@ import Synchronization
 
 /// The file in which this run records its identity and its end.
 ///
-/// It is locked by fcntl(2), which children do not inherit, from before it has its final name until the process ends.
+/// From before the file has its final name, the process holds an fcntl(2) lock on it, which children do not inherit.
 final class RunFile: Sendable {
   let name: String
   private let directory: String
@@ -24,7 +24,7 @@ final class RunFile: Sendable {
   private let endTime = Atomic<UInt64>(0)
   private let endIsWritten = Promise<Bool>()
 
-  /// `notesCrashes` is whether the signal that ends the process is recorded.
+  /// If `notesCrashes`, the signal that ends the process is recorded.
   init(
     directory: String,
     process: ObservedProcess,
@@ -58,7 +58,7 @@ final class RunFile: Sendable {
     try create()
     guard let opened = descriptor.withLock({ $0 }), endTime.load(ordering: .acquiring) == 0 else { return }
     let run = cprocess_crash_start(opened, record.number, notesCrashes)
-    // A separate thread: a dying thread waits for its notes, and the disk thread might be waiting for the disk.
+    // A separate thread: a crashing thread waits for notes, and the disk might block the disk thread.
     let table = clinux_descriptor_table()
     do throws(PosixThreadError) {
       try PosixThread(name: "culprit-note") {
@@ -73,11 +73,11 @@ final class RunFile: Sendable {
         "crashes and unrecorded hangs are not noted: \(WatchdogError.threadNotStarted(error).message)"
       )
     }
-    // The run might have ended meanwhile, so that the file is about to be closed.
+    // If the run has ended since the check, the file is about to be closed.
     if endTime.load(ordering: .acquiring) != 0 { cprocess_crash_stop() }
   }
 
-  /// The next launch needs the modules to symbolize a hang that was only noted.
+  /// Adds the modules with which the next launch symbolizes a noted hang.
   func add(_ modules: [Module]) {
     disk.put(bytes: 256 * modules.count) { [self] in
       guard let opened = descriptor.withLock({ $0 }), withUnsafePointer(to: opened, clinux_descriptor_is_ours) else {
@@ -121,7 +121,7 @@ final class RunFile: Sendable {
     try? create()
   }
 
-  /// Also redirects crash notes to `opened`.
+  /// Replaces the descriptor, also for crash notes.
   private func replace(_ opened: clinux_descriptor) {
     let former = descriptor.withLock { descriptor in
       defer { descriptor = opened }
@@ -141,7 +141,7 @@ final class RunFile: Sendable {
   }
 
   private func create() throws(AppendOnlyFileError) {
-    // Locked before it has its final name, so that readers never find it unlocked.
+    // The file is locked before it has its final name, so readers never find it unlocked.
     let new = "\(directory)/\(stem).new"
     var created = try DirectoryFiles.create(new, O_RDWR | O_APPEND)
     let number = created.number
@@ -159,7 +159,7 @@ final class RunFile: Sendable {
     DirectoryFiles.flush(directory)
   }
 
-  /// Records an orderly end, and waits for that until `deadline`. Does nothing in a child of fork(2).
+  /// Records an orderly end. Waits until `deadline` for the disk. Does nothing in a child of fork(2).
   func end(until deadline: UInt64) {
     guard clinux_process_is(owner) else { return }
     let isFirst = endTime.compareExchange(

@@ -15,7 +15,7 @@ struct StallFileAppender: ~Copyable {
   private let problems: ProblemList
   private var stall: Stall
   private let tag: UInt16
-  /// Overwritten repeatedly; `nil` until the beginning is written.
+  /// Offset of the state, which is overwritten repeatedly; `nil` until the beginning is written.
   private var statePlace: off_t?
   /// Records that must be written before any later record.
   private var pending: [[UInt8]] = []
@@ -23,7 +23,7 @@ struct StallFileAppender: ~Copyable {
   /// Stacks already in the file, with their numbers.
   private var stacks: [Stack: Int] = [:]
   private var stackCount = 0
-  /// Equal to the number of samples of a stall in memory.
+  /// Equal to ``SampleStore/limit``.
   private static let stacksMax = 2048
   /// The latest names of threads in the file.
   private var names: [Int32: String] = [:]
@@ -40,8 +40,7 @@ struct StallFileAppender: ~Copyable {
 
   /// File names sort by time.
   init(_ box: BlackBoxWriter, process: ObservedProcess, stall: Stall) throws(AppendOnlyFileError) {
-    // The name must sort after that of the run, but a launch begins before its watchdog starts, and begin marks are
-    // imprecise.
+    // The name must sort after the run's name, but a launch begins before its watchdog, and begin marks are imprecise.
     let time =
       stall.began.nanosecondsSince1970 > process.watchedSince.nanosecondsSince1970 ? stall.began : process.watchedSince
     let name = "culprit-\(time.fileNamePart)-\(process.id)-\(stall.id).stall"
@@ -79,7 +78,7 @@ struct StallFileAppender: ~Copyable {
   }
 
   mutating func add(_ sample: Sample, _ stack: Stack?, _ modules: [Module]) {
-    owe(modules)
+    queue(modules)
     var saved = sample
     saved.stack = stack.flatMap { save($0) }
     let isWhole = saved.stack != nil || stack == nil
@@ -87,7 +86,7 @@ struct StallFileAppender: ~Copyable {
   }
 
   mutating func add(_ holder: HolderSample, _ stack: Stack?, _ modules: [Module]) {
-    owe(modules)
+    queue(modules)
     var saved = holder
     saved.sample.stack = stack.flatMap { save($0) }
     let isKnown = names.updateValue(holder.thread.name, forKey: holder.thread.id) == holder.thread.name
@@ -96,7 +95,7 @@ struct StallFileAppender: ~Copyable {
   }
 
   mutating func add(other: ThreadSample, _ stack: Stack?, _ modules: [Module]) {
-    owe(modules)
+    queue(modules)
     var saved = other
     saved.stack = stack.flatMap { save($0) }
     let records =
@@ -121,7 +120,7 @@ struct StallFileAppender: ~Copyable {
     self.stall = stall
     self.stall.lostSamples += refused
     _ = settle()
-    // Needed even if pending records have no room, because the state takes no extra space.
+    // Written even if pending records do not fit on the disk: the state takes no extra space.
     writeState()
     let now = clinux_clock_ns()
     if now >= nextCheck {
@@ -136,7 +135,7 @@ struct StallFileAppender: ~Copyable {
     self.stall.lostSamples += refused
     returnIfGone()
     let isSettled = settle()
-    // Without room for an end record, the state record contains the end.
+    // The state record contains the end, in case the disk is too full for an end record.
     writeState()
     if isSettled { put(StallFileWriter.record(ofEndOf: state)) }
   }
@@ -172,7 +171,7 @@ struct StallFileAppender: ~Copyable {
     file.replace(record, at: statePlace)
   }
 
-  private mutating func owe(_ modules: [Module]) {
+  private mutating func queue(_ modules: [Module]) {
     guard !modules.isEmpty else { return }
     self.modules += modules
     pending += modules.map { StallFileWriter.record(of: $0) }
@@ -181,7 +180,7 @@ struct StallFileAppender: ~Copyable {
   /// Returns whether the beginning and all pending records are written.
   private mutating func settle() -> Bool {
     if statePlace == nil {
-      // In one piece; otherwise readers could find samples of an unknown stall.
+      // Written at once; otherwise readers could find samples of an unknown stall.
       let header = StallFileWriter.header()
       let head =
         StallFileWriter.record(of: process) + StallFileWriter.record(of: stall.thread)
@@ -242,7 +241,7 @@ struct StallFileAppender: ~Copyable {
     if isLost { beginAnew() }
   }
 
-  /// Queues everything for an empty file except samples and other threads, which are lost.
+  /// Queues all records for an empty file except samples and other threads, which are lost.
   private mutating func beginAnew() {
     statePlace = nil
     pending =

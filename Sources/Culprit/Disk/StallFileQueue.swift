@@ -18,12 +18,12 @@ final class StallFileQueue: Sendable {
   private let isReported = Atomic<Bool>(false)
   /// Number of calls of ``finish()`` until the file is closed.
   private let users = Atomic<Int>(1)
-  /// Whether the queue had no room for the beginning. Then all later work is skipped.
+  /// Whether the queue refused the beginning. All later work is then skipped.
   private let isMissing = Atomic<Bool>(false)
 
   private static let nameBytes = 64 << 10
 
-  /// `samples` and `holders` are those so far. Calls `isSaved` on the disk thread once the beginning is in the file.
+  /// `samples` and `holders` are the samples so far. Calls `isSaved` on the disk thread after writing the beginning.
   init(
     _ box: BlackBoxWriter,
     process: ObservedProcess,
@@ -69,7 +69,7 @@ final class StallFileQueue: Sendable {
     if !isTaken { refused.add(1, ordering: .relaxed) }
   }
 
-  /// A sample without room is not counted as lost, because it is not a sample of the stalled work.
+  /// A refused sample is not counted as lost, because it does not show the stalled work.
   func add(_ holder: HolderSample, _ stack: Stack?, _ modules: [Module]) {
     put(bytes: Self.bytes(of: stack)) { $0.add(holder, stack, modules) }
   }
@@ -127,7 +127,7 @@ final class StallFileQueue: Sendable {
       if records.count >= Self.nameBytes { settle() }
     }
     settle()
-    // Readers look for the note at the end of the file.
+    // Readers expect the note at the end of the file.
     if isReported.load(ordering: .relaxed) { put(isVital: true) { $0.add(StallNote(.reported)) } }
   }
 
@@ -136,7 +136,7 @@ final class StallFileQueue: Sendable {
     put(isVital: true) { $0.endNames() }
   }
 
-  /// The next launch does not report the stall again.
+  /// Notes that the stall is reported, so the next launch does not report it again.
   func noteReported() {
     guard !isReported.exchange(true, ordering: .relaxed) else { return }
     put(isVital: true) { $0.add(StallNote(.reported)) }
@@ -145,7 +145,7 @@ final class StallFileQueue: Sendable {
   /// Keeps the file open until one more call of ``finish()``.
   func hold() { users.add(1, ordering: .relaxed) }
 
-  /// Completes and closes the file, unless others hold it.
+  /// Completes and closes the file, unless ``hold()`` keeps it open.
   func finish() {
     guard users.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
     endNames()

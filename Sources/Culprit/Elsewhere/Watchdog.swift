@@ -7,7 +7,7 @@ import CulpritReports
 #endif
 
 /// A watchdog that watches nothing, because Culprit supports only Linux with glibc. Work runs, and no handler is
-/// called. ``status`` is that of a disabled watchdog, with ``Limitation/Code/platform``.
+/// called. ``status`` shows a disabled watchdog, with ``Limitation/Code/platform``.
 public final class Watchdog: Sendable {
   /// The configuration in the code.
   public var configuration: Configuration { valid }

@@ -5,7 +5,7 @@ import Glibc
 import Synchronization
 
 /// Stops the watchdog at process exit, and warns if it watches nothing. The exit handler (`ending.c`) neither allocates
-/// nor locks: the reporter's thread starts another one, which stops the watchdog.
+/// nor locks: the reporter's thread starts a thread that stops the watchdog.
 final class Ending: Sendable {
   /// Time after which a watchdog without sources is reported.
   static let idleTime = Duration.seconds(10)
@@ -48,7 +48,7 @@ final class Ending: Sendable {
       }
       .detach()
     } catch {
-      // The exit prints the lines of pending reports itself.
+      // The exit handler then prints the lines of pending reports.
       cprocess_ending_done()
     }
   }

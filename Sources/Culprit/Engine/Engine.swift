@@ -84,7 +84,7 @@ final class Engine: Sendable {
   ) throws(WatchdogError) {
     let configuration = live.current
     clinux_descriptor_start()
-    // Before the threads that keep time or take stacks read it.
+    // Read before the start of the threads that keep time or take stacks.
     _ = clinux_process_cpus()
     guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else {
       throw .unsupported("process_vm_readv, /proc/self/mem and a pipe all fail to read this process's memory")
@@ -198,7 +198,7 @@ final class Engine: Sendable {
         clinux_fork_enter()
         withExtendedLifetime((control, samplers, trackers, rings)) {}
       }
-      // The monitor must have allocated its memory: a stall that begins at once might hold the allocator's lock.
+      // The monitor must have allocated its memory: an immediate stall might hold the allocator's lock.
       while observer_control_wakeups(control.pointer) == 0 { allowingFork { _ = usleep(100) } }
       SlotRegistry.shared.activate(control, configuration)
       do throws(WatchdogError) { try lifecycle.watchPhases(configuration) } catch {
@@ -241,7 +241,7 @@ final class Engine: Sendable {
   private static func servers(_ patience: Duration, _ problems: ProblemList) -> DebugInfoServers? {
     DebugInfoServers(patience: .total(patience)) { fetch in
       do throws(PosixThreadError) {
-        // Detached: the client library might block it.
+        // Detached: the client library might block the thread.
         try PosixThread(name: "culprit-fetch", fetch).detach()
         return true
       } catch {
@@ -272,12 +272,12 @@ final class Engine: Sendable {
   ) throws(PosixThreadError) -> ConfigurationFileWatcher {
     let watcher = ConfigurationFileWatcher()
     let thread = try PosixThread(name: "culprit-config") { watcher.run(file) { live.fileChanged($0) } }
-    // Detached: the file system might block it.
+    // Detached: the file system might block the thread.
     thread.detach()
     return watcher
   }
 
-  /// Waits until `deadline` for the reports of all stalls seen by now. Returns whether they were delivered.
+  /// Waits until `deadline` for the reports of all present stalls. Returns whether they were delivered.
   func flush(until deadline: UInt64) -> Bool {
     control.waitForTick(until: deadline) && recorder.requestSoFar().stalls.wait(until: deadline) != nil
       && reporter.flush(until: deadline)
@@ -286,9 +286,8 @@ final class Engine: Sendable {
   /// Whether the watch has ended. Blocked threads might still run.
   var hasStopped: Bool { isOver.load(ordering: .acquiring) }
 
-  /// Ends the watch. Returns whether everything has ended until `deadline` for reports and `savingDeadline` for the
-  /// directory, both by the observer's clock, in nanoseconds. A stall whose report is late gets one line on standard
-  /// error.
+  /// Ends the watch. Waits until `deadline` for reports and until `savingDeadline` for the directory. Returns whether
+  /// everything has ended. A stall with a late report gets one line on standard error.
   @discardableResult
   func stop(until deadline: UInt64, saving savingDeadline: UInt64? = nil) -> Bool {
     let began = clinux_clock_ns()
@@ -314,7 +313,7 @@ final class Engine: Sendable {
     hasEnded = previousRuns?.finish(until: deadline) ?? true && hasEnded
     workers.stop()
     hasEnded = box?.stop(until: savingDeadline ?? deadline) ?? true && hasEnded
-    // Last, so that the file contains all counts.
+    // Stopped last, so the file contains all counts.
     hasEnded = metricsFile?.stop(until: deadline) ?? true && hasEnded
     let now = clinux_clock_ns()
     // At an exit, the exit handler prints the lines. Reports that this stop has not waited for might still arrive.

@@ -75,8 +75,8 @@ enum EngineLifetime {
     }
   }
 
-  /// Gives up one start of `engine`: calls `stop` if this was the last, otherwise `flush`. No thread stops `engine`
-  /// before `flush` returns. Returns whether `stop` was called, and whether the called functions have succeeded.
+  /// Removes one start of `engine`: calls `stop` for the last start, otherwise `flush`. No thread stops `engine` before
+  /// `flush` returns. Returns whether `stop` was called, and whether the called functions have succeeded.
   static func leave(_ engine: Engine, flush: () -> Bool, stop: () -> Bool) -> (isLast: Bool, hasEnded: Bool) {
     var hasEnded = true
     if !isLast(engine, leaving: false) {

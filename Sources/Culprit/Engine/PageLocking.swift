@@ -4,8 +4,8 @@ import Synchronization
 
 /// Locks into memory the code and the tables that must work while no disk can be read.
 enum PageLocking {
-  /// Bytes locked on either side of an anchor. A source file's functions are within 6 KiB of it, in debug builds
-  /// several times as far.
+  /// Bytes locked on either side of an anchor. A source file's functions are within 6 KiB of the anchor, or several
+  /// times as far in debug builds.
   #if DEBUG
     private static let reach: UInt64 = 24 << 10
   #else
@@ -27,7 +27,7 @@ enum PageLocking {
 
   private static let isKept = Mutex(false)
 
-  /// For a child of fork(2): memory locks are not inherited.
+  /// Resets the state in a child of fork(2), which inherits no memory locks.
   static func startOver() {
     isKept.startOver(false)
     clinux_residency_start_over()

@@ -3,8 +3,8 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The Unix socket for `culprit dump` and `culprit report`. A connection has one request, a line, and one answer: `+`
-/// and the result, or `-` and a sentence. Connections are served one after the other, each within a bounded time.
+/// The Unix socket for `culprit dump` and `culprit report`. A connection carries one request line and one answer: `+`
+/// and the result, or `-` and a sentence. Connections are served in turn, each within a bounded time.
 final class ControlSocket: Sendable {
   /// Contains the time, because a process in another container might have an equal process ID.
   let path: String
@@ -38,7 +38,7 @@ final class ControlSocket: Sendable {
     self.problems = problems
   }
 
-  /// Waits up to one second until the thread listens: a stall that begins at once might hold the allocator's lock.
+  /// Waits up to one second until the thread listens: an immediate stall might hold the allocator's lock.
   func start() throws(PosixThreadError) {
     let started = try PosixThread(name: "culprit-control") { [self] in
       _ = clinux_keep_root()

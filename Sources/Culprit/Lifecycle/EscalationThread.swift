@@ -45,7 +45,7 @@ struct EscalationThread: ~Copyable {
   /// For each slot, the work item whose termination was vetoed.
   let vetoed: UnsafeMutablePointer<UInt64>
   let processID = Int(getpid())
-  /// Whether pings are withheld, and whether the last report was requested meanwhile.
+  /// Whether pings are withheld, and whether the last report has been requested since.
   private var isHung = false
   private var isReported = false
   /// The monitor's tick count, and the time of its last change.

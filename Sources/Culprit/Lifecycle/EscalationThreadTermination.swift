@@ -84,7 +84,7 @@ extension EscalationThread {
       && limit != 0 && view.age_ns >= limit
   }
 
-  /// Whether the slot still has the work item. The monitor notices its end only at its next tick.
+  /// Whether the slot still has the work item. The monitor notices an end only at the next tick.
   @_noLocks private func isMarked(_ item: UInt64, _ index: Int) -> Bool {
     slots[index].item == item
   }
@@ -218,8 +218,8 @@ extension EscalationThread {
   }
 }
 
-/// Bounds the wait for the blocking worker, longer while it uses CPU time: a busy machine should not prevent the
-/// culprit from being named. Times are in nanoseconds.
+/// Bounds the wait for the blocking worker. The wait is longer while the worker uses CPU time, so reports from a busy
+/// machine name the culprit, too. Times are in nanoseconds.
 struct WorkerPatience {
   static let least: UInt64 = 2_000_000_000
   static let most: UInt64 = 10_000_000_000

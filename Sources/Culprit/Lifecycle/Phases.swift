@@ -85,7 +85,7 @@ final class Phases: @unchecked Sendable {
     let elapsed = clinux_clock_between_ns(from.taken_ns, now.taken_ns)
     let used = now.since(from)
     let statistics = Watchdog.CPUTime(
-      // The machine's use before the watch is unknown; this process's is known.
+      // The CPU time before the watch is known for the process, but not for the machine.
       elapsed: isLaunch ? elapsed &+ head : elapsed,
       user: used.user_ns,
       system: used.system_ns,
@@ -100,9 +100,9 @@ final class Phases: @unchecked Sendable {
     return notes
   }
 
-  /// Returns the beginning of a launch: the start of the process if at most an eighth of `budget`, the loader's time,
-  /// passed before the program ran. An older process ran another program before execve(2), so the launch begins with
-  /// the program.
+  /// Returns the beginning of a launch: the start of the process, if the program ran within an eighth of `budget`, the
+  /// time allowed for the loader. An older process ran another program before execve(2), so its launch begins with the
+  /// program.
   private static func launchStart(_ now: UInt64, budget: Duration?) -> cprocess_program_start {
     let program = cprocess_cpu_at_program_start()
     let process = processStart(now)

@@ -109,7 +109,7 @@ final class ProcessLifecycle: Sendable {
           clinux_fork_enter()
           clinux_let_go_resident(stack)
         }
-        // Both threads must have allocated their memory: a stall that begins at once might hold the allocator's lock.
+        // Both threads must have allocated their memory: an immediate stall might hold the allocator's lock.
         while cprocess_escalation_started(block.pointer) < 2 { allowingFork { _ = usleep(100) } }
         return nil
       } catch {

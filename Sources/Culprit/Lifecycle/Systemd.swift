@@ -24,7 +24,7 @@ final class SystemdNotifier: @unchecked Sendable {
       )
     }
     var watchdog: UInt64 = 0
-    // Child processes inherit the variables, which are meant for another process.
+    // A child process inherits variables meant for its parent.
     if let text = environment.watchdogMicroseconds, environment.watchdogProcess.map({ $0 == "\(getpid())" }) ?? true {
       if let microseconds = UInt64(text), microseconds > 0, microseconds < UInt64.max / 2000 {
         watchdog = error == 0 ? microseconds * 1000 : 0
@@ -50,7 +50,7 @@ extension Watchdog {
   /// Never waits for systemd.
   ///
   /// When a source begins to hang, the watchdog replaces the status with the name of the source, and after the hang
-  /// with an empty line. Call this method again then.
+  /// with an empty line. Then call this method again.
   ///
   /// - Parameter status: The line.
   public func notifySystemd(status: String) { engine?.lifecycle.notifySystemd(status: status) }

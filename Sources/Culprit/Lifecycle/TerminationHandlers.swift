@@ -5,7 +5,7 @@ import Synchronization
 
 typealias TerminationHandler = @Sendable (Watchdog.TerminationRequest) -> Watchdog.TerminationRequest.Decision
 
-/// Asks one termination handler. Each handler has its own thread, so that a blocked worker or handler delays no other.
+/// Calls one termination handler. Each handler has its own thread, so a blocked worker or handler delays no other.
 final class TerminationHandlerThread: Sendable {
   private let escalation: EscalationBlock
   private let lastReport: LastReport
@@ -34,7 +34,7 @@ final class TerminationHandlerThread: Sendable {
       self.thread.withLock { $0 = thread }
     } catch {
       remove()
-      // No thread will answer a question asked meanwhile.
+      // No thread will answer a question asked since the handler was added.
       if let number = nextQuestion().number { cprocess_escalation_answer(escalation.pointer, number, false) }
       throw error
     }
@@ -67,7 +67,7 @@ final class TerminationHandlerThread: Sendable {
       let (number, isLast) = nextQuestion()
       if let number {
         if !isLast, let request = request(number) {
-          // The answer comes first: leaving `mask.run` might wait for a fork.
+          // The answer is stored inside `mask.run`, whose end might wait for a fork.
           mask.run { cprocess_escalation_answer(escalation.pointer, number, handler(request) == .veto) }
         } else {
           cprocess_escalation_answer(escalation.pointer, number, false)

@@ -1,7 +1,7 @@
 extension Watchdog {
   /// Calls `handler` on a thread of the watchdog before a stall terminates the process
-  /// (``Configuration/Lifecycle/terminateAfter``), after the record has been saved and the reason has been printed to
-  /// standard error.
+  /// (``Configuration/Lifecycle/terminateAfter``). By then, the record is saved and the reason is printed to standard
+  /// error.
   ///
   /// The process ends unless a handler returns ``TerminationRequest/Decision/veto`` within two seconds. A handler that
   /// allocates cannot veto if the stalled thread holds the allocator's lock.

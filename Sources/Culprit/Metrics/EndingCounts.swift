@@ -3,7 +3,7 @@ import CulpritReports
 final class EndingCounts: Sendable {
   static let shared = EndingCounts()
 
-  /// Shown even if their count is 0.
+  /// Endings shown even with count 0.
   private static let known: [Watchdog.PreviousRun.Ending] = [
     .cleanExit, .terminated, .fatalHang, .killed, .crash, .outOfMemory, .possiblyOutOfMemory, .machineGone,
   ]

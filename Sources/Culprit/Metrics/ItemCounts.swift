@@ -16,7 +16,7 @@ struct ItemCounts {
     if isTaken { observer_series_sample(series.counts) } else { observer_series_lose(series.counts, 1) }
   }
 
-  /// `total` is the running total of samples without room.
+  /// `total` is the running total of lost samples.
   mutating func lose(upTo total: UInt64) {
     guard let series, total > lost else { return }
     observer_series_lose(series.counts, total - lost)

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The metrics file for node_exporter's textfile collector, written by a dedicated thread because the disk might hang.
 ///
-/// rename(2) replaces the previous version, so readers always find a complete file. It is not synced: after a power
-/// failure, the next launch writes it again.
+/// rename(2) replaces the previous version, so readers always find a complete file. The file is not synced: after a
+/// power failure, the next launch writes it again.
 final class MetricsFile: Sendable {
   private struct State {
     var problem: String?
@@ -95,7 +95,7 @@ final class MetricsFile: Sendable {
 
   /// Returns the error; `nil` on success.
   private func replace(_ bytes: [UInt8]) -> String? {
-    // Registered at once: leaving `allowingFork` might wait for a thread that is forking.
+    // Registered at once: leaving `allowingFork` might wait for a forking thread.
     let (openError, kept) = allowingFork {
       let number = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
       return (number < 0 ? errno : 0, clinux_descriptor_keep_file(number, temporary))

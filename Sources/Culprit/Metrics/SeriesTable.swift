@@ -7,10 +7,10 @@ struct Series: @unchecked Sendable {
   let counts: UnsafeMutablePointer<observer_series>
 }
 
-/// Maps sources to their series of numbers, one for each kind and name while there is room. Other sources share one
+/// Maps sources to their series of numbers, one for each kind and name up to ``capacity``. Other sources share one
 /// series.
 ///
-/// Numbers must never decrease, so a series with counts is kept forever. An empty series can be reassigned, first those
+/// Numbers must never decrease, so a series with counts is kept forever. Empty series can be reassigned, first those
 /// used only once, because section names might contain request data.
 ///
 /// The table takes no lock; ``SlotRegistry`` guards it.
@@ -25,17 +25,17 @@ struct SeriesTable {
   typealias Place = Int?
 
   private struct Entry {
-    /// With an abridged name.
+    /// The source, with an abridged name.
     var source: WatchedSource
     var series: Series
-    /// The number of watched sources that use this place.
+    /// The number of watched sources that use the entry.
     var uses = 0
     var hasComeBack = false
-    /// Kept forever, because it has counts or can get counts at any time.
+    /// Whether the series has counts or can get counts, so it is kept forever.
     var isKept = false
-    /// The number of earlier sources of the place.
+    /// The number of earlier sources of the entry.
     var turn: UInt64 = 0
-    /// Whether the place is in ``idle`` or ``idleOften``.
+    /// Whether the entry's index is in ``idle`` or ``idleOften``.
     var isIdle = false
 
     /// Whether the series is visible in the metrics.
@@ -49,7 +49,7 @@ struct SeriesTable {
 
   private var entries: [Entry] = []
   private var places: [WatchedSource: Int] = [:]
-  /// Unused places that were used once, the oldest first; and those that have been used more than once.
+  /// Indices of unused entries that were used once, the oldest first, and of entries that were used more often.
   private var idle: [Int] = []
   private var idleOften: [Int] = []
   /// The last source of each slot. A lookup by name takes longer than the rest of a section's beginning.
@@ -146,7 +146,7 @@ struct SeriesTable {
     return nil
   }
 
-  /// `place` has just been removed from the idle lists.
+  /// Whether entry `place`, just removed from the idle lists, is unused.
   private mutating func isFree(_ place: Int) -> Bool {
     entries[place].isIdle = false
     guard entries[place].uses == 0, !entries[place].isKept else { return false }

@@ -1,6 +1,6 @@
 import CCulpritLinux
 
-/// Runs `body`, which might block or is application code. A fork does not wait for it, so `body` must hold no locks or
+/// Runs `body`, which might block or is application code. A fork does not wait for `body`, which must hold no locks or
 /// other state that a child of fork(2) would miss (`clinux_fork.h`).
 func allowingFork<Result>(_ body: () -> Result) -> Result {
   let worked = clinux_fork_rest()

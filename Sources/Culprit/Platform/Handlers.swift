@@ -27,7 +27,7 @@ final class HandlerQueue: Sendable {
 
   var dropped: UInt64 { state.withLock { $0.dropped } }
 
-  /// Returns whether a worker thread exists; without one no call is ever made.
+  /// Returns whether a worker thread exists, which makes the calls.
   @discardableResult
   func put(isVital: Bool = false, _ call: @escaping Workers.Call) -> Bool {
     let isRunning = workers.start()
@@ -65,9 +65,8 @@ final class HandlerQueue: Sendable {
     mask.run(call)
   }
 
-  /// Waits until all calls have been made, until `deadline`. Does not wait in a child of the process, or for a handler
-  /// called by the calling thread or by the thread that has called exit(3). Returns whether nothing is left to wait
-  /// for.
+  /// Waits until `deadline` for all calls. Does not wait in a child of the process, or for a handler that runs on the
+  /// calling thread or on the thread that has called exit(3). Returns `false` at `deadline`.
   @discardableResult
   func join(until deadline: UInt64) -> Bool {
     guard clinux_process_is(process) else { return true }
@@ -129,8 +128,8 @@ final class Handlers<Subject: Sendable>: Sendable {
     withExtendedLifetime(removed) {}
   }
 
-  /// Queues calls of `begin` and of every handler. Calls `completion` when every handler has returned; never if one is
-  /// not called. Returns whether a handler can be called.
+  /// Queues a call of every handler, each after `begin`. The last handler to return calls `completion`; a dropped call
+  /// prevents this. Returns whether a handler can be called.
   @discardableResult
   func call(
     _ subject: Subject,
@@ -161,8 +160,8 @@ final class Handlers<Subject: Sendable>: Sendable {
     }
   }
 
-  /// Waits for the queued calls until `deadline` and removes the handlers, which breaks cycles of references. Returns
-  /// whether all calls were made.
+  /// Removes the handlers, to break reference cycles, and waits until `deadline` for their calls. Returns whether all
+  /// calls were made.
   @discardableResult
   func finish(until deadline: UInt64) -> Bool {
     // Handlers are released outside the lock, as in ``remove(_:)``.

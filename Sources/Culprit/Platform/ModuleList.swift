@@ -1,12 +1,12 @@
 import CCulpritLinux
 import CulpritStallRecord
 
-/// The modules that stacks need: those present when a stall begins, and earlier or later ones that a stack contains.
+/// The modules of stacks: all modules present when a stall begins, and earlier or later ones that a stack contains.
 struct ModuleList {
   private(set) var all: [Module] = []
   /// The modules at the time of the first stack.
   private let earlier: [Module]
-  /// Modules that overlap another one of the time of the first stack: addresses there get no name.
+  /// Modules that overlap another module in ``earlier``: their addresses get no name.
   private var disputed: [Module] = []
   /// The earliest time of the next reading: a stack can contain addresses outside all modules.
   private var nextLoad: UInt64 = 0
@@ -28,7 +28,7 @@ struct ModuleList {
     return modules.all
   }
 
-  /// Loads `present` if the modules have just been read.
+  /// Loads the modules in `present`; reads them if `nil`.
   mutating func load(_ present: [Module]? = nil) {
     load(now: present ?? read())
     nextLoad = clinux_clock_ns() &+ Self.interval
@@ -50,7 +50,7 @@ struct ModuleList {
       }
   }
 
-  /// Adds the missing modules of `stack`. Returns them.
+  /// Adds and returns the missing modules of `stack`.
   @discardableResult
   mutating func cover(_ stack: Stack) -> [Module] {
     var due = nextLoad

@@ -2,10 +2,9 @@ import CCulpritLinux
 import CulpritStallRecord
 
 /// Reads the modules of the process on the reporter's thread, also for the recorder. Reading takes a kernel lock that a
-/// stall can hold.
+/// stalled thread can hold.
 final class ModuleReader: Sendable {
-  /// Time for which a reading is reused, as a multiple of its duration, of which at most `freshTimeMax` counts: half a
-  /// percent of a CPU.
+  /// A reading is reused for this multiple of its duration, which counts up to `freshTimeMax`: half a percent of a CPU.
   private static let freshFactor: UInt64 = 199
   private static let freshTimeMax: UInt64 = 5_000_000
 
@@ -29,7 +28,7 @@ final class ModuleReader: Sendable {
 
   var known: [Module] { reading.withLock { $0.modules } }
 
-  /// Returns the modules of the last reading if the kernel does not answer in time.
+  /// Returns the present modules, or those of the last reading if the kernel does not answer in time.
   func present() -> [Module] {
     let (request, isNew) = reading.withLock { reading -> (Promise<Bool>?, Bool) in
       if clinux_clock_ns() < reading.freshUntil { return (nil, false) }
@@ -45,7 +44,7 @@ final class ModuleReader: Sendable {
     return reading.withLock { $0.modules }
   }
 
-  /// Answers a pending request. Returns the time of the next call: never without a request.
+  /// Answers a pending request. Returns the time of the next call: never, without another request.
   func attend() -> UInt64 {
     guard let request = reading.withLock({ $0.request }) else { return .max }
     let began = clinux_clock_ns()

@@ -2,9 +2,9 @@ import CCulpritLinux
 
 /// A value behind a lock. Replaces the type of this name in the standard library within this module.
 ///
-/// The standard library's mutex records its owner by thread id, and terminates a child of fork(2), which does not have
-/// the thread. With this mutex, a lock held in the parent is free in the child (`clinux_lock.h`), and the value might
-/// be inconsistent. Code that can be called in a child must first check that the value belongs to this process
+/// The standard library's mutex records its owner by thread id, and terminates a child of fork(2) that lacks this
+/// thread. With this mutex, a lock held in the parent is free in the child (`clinux_lock.h`), but the value might be
+/// inconsistent. Code that a child can call must first check that the value belongs to this process
 /// (`clinux_process_is`).
 ///
 /// A guarded function must be a property of a structure: in a generic type, each access to a plain function adds two

@@ -8,7 +8,7 @@ final class OpenFiles: Sendable {
   final class File: @unchecked Sendable {
     // SAFETY: only the disk thread changes the file while a stall refers to it. The last reference closes it.
     var descriptor: clinux_descriptor
-    /// Whether the file was closed in favour of another one; `descriptor` then holds its identity.
+    /// Whether the file was closed in favor of another file; `descriptor` then holds the file's identity.
     var isSetAside = false
 
     init(_ descriptor: clinux_descriptor) { self.descriptor = descriptor }
@@ -37,8 +37,7 @@ final class OpenFiles: Sendable {
     }
   }
 
-  /// Closes `file` for good. Another thread cannot close the disk thread's own descriptors; such a file is closed when
-  /// room is made.
+  /// Closes `file` permanently; if called on another thread than the disk thread, by a later ``makeRoom()``.
   func close(_ file: File) {
     guard file.isSetAside || file.descriptor.table == clinux_descriptor_table() else { return }
     files.withLock { $0.removeAll { $0 === file } }

@@ -43,7 +43,7 @@ struct PlainText: ~Copyable {
     }
   }
 
-  /// Replaces each byte from `start` on that is not UTF-8 or controls a terminal with a question mark.
+  /// Replaces bytes from `start` on with question marks if they are not UTF-8 or control a terminal.
   @_noLocks mutating func makePrintable(from start: Int) {
     var index = start
     while index < count {

@@ -4,7 +4,7 @@ import CCulpritProcess
 import Glibc
 import Synchronization
 
-/// A thread of the watchdog. The pools of Dispatch and Swift Concurrency might be stalled.
+/// A thread of the watchdog, outside the pools of Dispatch and Swift Concurrency, which might be stalled.
 final class PosixThread: Sendable {
   private let thread: Mutex<pthread_t?>
   private let end: Promise<Bool>
@@ -34,7 +34,7 @@ final class PosixThread: Sendable {
     // Reading runs without the lock, because the kernel might block it.
     for id in ids { used += ThreadUse(of: id) }
     return running.withLock { [used] running in
-      // A thread that ended meanwhile is counted in neither, so the maximum is used.
+      // A thread that ended during the reads is missing, so the maximum is used.
       running.reported.cpuNanoseconds = max(running.reported.cpuNanoseconds, used.cpuNanoseconds)
       running.reported.wakeups = max(running.reported.wakeups, used.wakeups)
       return running.reported
@@ -53,7 +53,7 @@ final class PosixThread: Sendable {
     clinux_test_clock_thread_reached(CLINUX_THREAD_CREATED)
     var created = pthread_t()
     var error = Self.create(&created, isScheduled: true, start)
-    // A sandbox might forbid scheduling, and the CPUs of the process's start might all be offline.
+    // A sandbox might forbid setting the scheduling, or all CPUs of the process's start might be offline.
     if error != 0, error != EAGAIN { error = Self.create(&created, isScheduled: false, start) }
     guard error == 0 else {
       start.release()
@@ -145,8 +145,8 @@ final class PosixThread: Sendable {
 
   deinit { detach() }
 
-  /// Waits until the thread has ended, until `deadline`. Does not wait in a child of its process, if the thread itself
-  /// calls this, or if it has called exit(3). Returns whether nothing is left to wait for.
+  /// Waits until `deadline` for the thread's end. Does not wait in a child of its process, on the thread itself, or
+  /// after the thread has called exit(3). Returns `false` if the thread does not end in time.
   @discardableResult
   func join(until deadline: UInt64) -> Bool {
     guard clinux_process_is(process) else { return true }
@@ -160,7 +160,7 @@ final class PosixThread: Sendable {
       return thread
     }
     guard let waiting else { return true }
-    // Only the exit is left, but the kernel might block the release of the stack.
+    // The thread's function has returned, but the kernel might block the release of the stack.
     let end = deadline == .max ? deadline : max(deadline, clinux_clock_ns() &+ Self.endingTime)
     guard allowingFork({ clinux_task_join(waiting, end) }) else {
       pthread_detach(waiting)

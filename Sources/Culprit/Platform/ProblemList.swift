@@ -5,7 +5,7 @@ final class ProblemList: Sendable {
   /// A kind of problem that can end.
   enum Kind: Hashable {
     case creating, writing, syncing
-    /// The queue of the disk thread has no room for a stall.
+    /// The disk thread's queue is full.
     case queueing
   }
 
@@ -15,7 +15,7 @@ final class ProblemList: Sendable {
 
   var all: [String] { sentences.withLock { $0.map(\.text) } }
 
-  /// Adds `sentence`, unless the list contains it or another one of its `kind`, or is full.
+  /// Adds `sentence`, unless the list is full or contains this sentence or another of this `kind`.
   func note(_ sentence: String, _ kind: Kind? = nil) {
     let sentence = printable(sentence)
     sentences.withLock { sentences in

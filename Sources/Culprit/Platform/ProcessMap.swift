@@ -12,7 +12,7 @@ enum ProcessMap {
     return modules(maps: text, header: header)
   }
 
-  /// Returns the loader's module at `address`, for when `/proc/self/maps` cannot be read.
+  /// Returns the loader's module at `address`, a substitute for an unreadable `/proc/self/maps`.
   static func module(at address: RuntimeAddress) -> Module? {
     var start: UInt64 = 0
     var file = [CChar](repeating: 0, count: Int(PATH_MAX))
@@ -155,8 +155,8 @@ enum ProcessMap {
     return header
   }
 
-  /// Searches notes (elf(5)) for the build-id: name size, description size, type, then name and description, each
-  /// padded to a multiple of four bytes.
+  /// Searches notes (elf(5)) for the build-id. A note has a name size, a description size and a type, then name and
+  /// description, each padded to a multiple of four bytes.
   private static func buildID(notesAt start: UInt64, bytes: UInt64) -> [UInt8]? {
     var position: UInt64 = 0
     while position &+ 12 <= min(bytes, 1 << 16) {

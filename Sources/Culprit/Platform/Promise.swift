@@ -1,7 +1,7 @@
 import CCulpritLinux
 import Synchronization
 
-/// A value that one thread waits for, with a deadline, and another thread sets once.
+/// A value that one thread sets once, and for which another thread waits with a deadline.
 final class Promise<Value: Sendable>: Sendable {
   private let value = Mutex<Value?>(nil)
   private let word = WakeUp()
@@ -11,7 +11,7 @@ final class Promise<Value: Sendable>: Sendable {
     word.stop()
   }
 
-  /// Returns `nil` if there is no value by `deadline`, by the observer's clock.
+  /// Returns `nil` without a value at `deadline` on the observer's clock.
   func wait(until deadline: UInt64) -> Value? {
     while true {
       let seen = word.seen

@@ -1,5 +1,5 @@
-/// Mounts that are served by another process (FUSE) or another machine (NFS). A read there can block forever, and then
-/// cannot be interrupted or killed.
+/// Mounts that are served by another process (FUSE) or another machine (NFS). A read from such a mount can block
+/// forever and cannot be interrupted or killed.
 struct RemoteMounts {
   private struct Mount {
     /// The mount point with a trailing slash.
@@ -31,8 +31,8 @@ struct RemoteMounts {
     self.executable = executable
   }
 
-  /// Returns the reasons not to open files of `paths`. Files on the executable's mount are opened: without it the
-  /// application would not run either.
+  /// Returns the reasons not to open files of `paths`. Files on the executable's mount are opened: the application
+  /// needs this mount anyway.
   func reasons(for paths: some Sequence<String>) -> [String: String] {
     let own = mount(of: executable)
     var reasons: [String: String] = [:]

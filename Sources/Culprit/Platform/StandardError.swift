@@ -9,7 +9,7 @@ func printToStandardError(_ text: String, until deadline: UInt64 = .max, pause: 
     var piece = rest
     if deadline != .max || pause != nil {
       guard takesSome(STDERR_FILENO, until: deadline, pause: pause) else { return }
-      // A pipe that is ready accepts this much at once (pipe(7)). Whole lines, because other writers might interleave.
+      // A ready pipe accepts this much at once (pipe(7)). Pieces are whole lines: other writers might interleave.
       piece = rest.prefix(Int(PIPE_BUF))
       if piece.count < rest.count, let end = piece.lastIndex(of: UInt8(ascii: "\n")) { piece = piece[...end] }
     }

@@ -5,14 +5,14 @@ import Synchronization
 /// The threads that call the application's handlers.
 ///
 /// When every thread has been in its call for ``patience``, another thread is started, so a handler that blocks delays
-/// others only once. A thread ends after ``idleTime`` without a call if another one is idle too.
+/// others only once. A thread ends after ``idleTime`` without a call if another thread is idle too.
 final class Workers: Sendable {
   typealias Call = @Sendable () -> Void
 
   static let threadName = "culprit-handler"
   /// Maximum number of threads, for handlers that never return.
   static let threadsMax = 64
-  /// Time after which a busy thread leads to another one, in nanoseconds.
+  /// Time of a call after which another thread is started, in nanoseconds.
   static let patience: UInt64 = 20_000_000
   static let idleTime: UInt64 = 10_000_000_000
 
@@ -37,7 +37,7 @@ final class Workers: Sendable {
   }
 
   private struct State {
-    /// One call of each queue that has calls.
+    /// One call for each queue with calls.
     var queues = CallList()
     var sections = CallList()
     /// Whether a section comes next: thousands of sections must not delay the handlers of stalls.
@@ -91,7 +91,7 @@ final class Workers: Sendable {
     observer_control_report_late(control.pointer)
   }
 
-  /// Sets the search for late sections, made before each call is taken.
+  /// Sets the search for late sections, which precedes each call.
   func setSections(_ find: @escaping @Sendable () -> [Call]) { sectionSearch.withLock { $0.calls = find } }
 
   func stop() {

@@ -2,11 +2,11 @@ import CulpritStallRecord
 
 /// Relations between simultaneous stalls.
 ///
-/// Stalls of one thread or one task are one stall seen twice, such as a section within a turn of a loop. Stalls with
-/// equal labels belong to one request, on whatever thread.
+/// Two stalls of one thread or task are one stall seen twice, such as a section within a turn of a loop. Stalls with
+/// equal labels belong to one request, on any thread.
 ///
-/// A resource other than a lock, such as a connection of a pool, has no known owner. The label of work that ran while a
-/// section was suspended is noted, because it might have held the resource.
+/// A resource other than a lock, such as a connection of a pool, has no known owner. The report of a suspended section
+/// notes the labels of concurrent work, which might have held the resource.
 struct ConcurrentStalls {
   enum Worker: Hashable {
     case thread(Int32)
@@ -19,7 +19,7 @@ struct ConcurrentStalls {
     var reportID: String
     /// `nil` if several threads or tasks did the work.
     var worker: Worker?
-    /// The thread on which the work ran at its declaration, and that time.
+    /// The thread that ran the work at the stall's declaration, and the time.
     var seen: (thread: Int32, time: UInt64)?
     var labels: Set<String> = []
     var source: WatchedSource
@@ -27,7 +27,7 @@ struct ConcurrentStalls {
     /// `nil` while the stall continues.
     var ended: UInt64?
 
-    /// Whether this is the job of a pool thread that has run `other`, the work of a task.
+    /// Whether `other` is the work of a task that ran in this job of a pool thread.
     func contains(_ other: Known) -> Bool {
       guard source.kind == .job, let seen = other.seen, worker == .thread(seen.thread) else { return false }
       return began <= seen.time && seen.time <= ended ?? .max
@@ -73,8 +73,8 @@ struct ConcurrentStalls {
 
   private static let meanwhileMax = 3
 
-  /// Returns the notes about work with other labels that ran during at least half of `one`, a suspended section. Work
-  /// suspended at the same place waits for the same resource.
+  /// Returns the notes about work with other labels that ran during at least half of `one`, a suspended section. Omits
+  /// work suspended at the place of `one`, which waits for the same resource.
   func meanwhile(_ one: Labelled, beside others: some Sequence<Labelled>, now: UInt64) -> [StallNote] {
     var longest: [String: StallNote] = [:]
     let end = one.ended ?? now

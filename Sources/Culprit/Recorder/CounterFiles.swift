@@ -35,7 +35,7 @@ enum CounterFiles {
     return access(events, R_OK) == 0 ? events : "\(path)/memory.failcnt"
   }
 
-  /// The control group's pressure file (PSI), or the machine's if that is unreadable.
+  /// Returns the control group's pressure file (PSI), or the machine's if the group's is unreadable.
   private static func pressure(_ resource: String, _ group: String?) -> String {
     let own = group.map { "\($0)/\(resource).pressure" }
     if let own, access(own, R_OK) == 0 { return own }

@@ -6,17 +6,17 @@ import Glibc
 /// The owners of file locks that block this process, read from `/proc/locks` (proc(5)). An owner is a process or an
 /// open file description, never a thread.
 struct FileLocks {
-  /// Earliest time of the next read: `/proc/locks` lists the locks of the whole machine.
+  /// Earliest time of the next read of `/proc/locks`, which lists the locks of the whole machine.
   private var next: UInt64 = 0
 
   private static let interval: UInt64 = 1_000_000_000
   /// Longest part of `/proc/locks` that is read.
   private static let bytesMax = 1 << 20
-  /// Descriptors that are compared with the locks if a sleeping thread tries one of them.
+  /// Descriptors whose files a sleeping thread might try to lock.
   private static let descriptors: Range<Int32> = 0..<1024
 
-  /// Returns a note with the owner of the file lock that the thread of `sample` waits for; at most one a second. A
-  /// thread that sleeps might try the lock repeatedly.
+  /// Returns a note with the owner of the file lock for which the thread of `sample` waits; at most one a second. A
+  /// sleeping thread might try the lock repeatedly.
   mutating func note(_ sample: Sample, _ process: ObservedProcess, now: UInt64) -> StallNote? {
     guard case .inSystemCall(let call) = sample.activity, now >= next,
       let name = SystemCalls.name(of: call, architecture: process.architecture)
@@ -44,7 +44,7 @@ struct FileLocks {
   }
 
   private static func triedLock(_ process: Int32) -> StallNote? {
-    // Without statx(2), the identity of a descriptor can wait for its file system.
+    // Without statx(2), identifying a descriptor can block in its file system.
     guard clinux_process_is_kernels("/proc/locks") else { return nil }
     let locks = list().split(separator: "\n").compactMap(Lock.init)
     let files = Set(locks.map(\.file))
@@ -61,8 +61,8 @@ struct FileLocks {
     return StallNote(.fileLock, title: name(lock.process, process), text: path)
   }
 
-  /// Returns the only lock that can keep `process` from locking one of its open files; `nil` if there are several. A
-  /// lock for writing of another process takes precedence.
+  /// Returns the only lock that can prevent `process` from locking one of its open files; `nil` if there are several.
+  /// Write locks of other processes take precedence.
   static func triedLock(_ locks: [Lock], process: Int32, descriptors: [Lock.File: Int]) -> Lock? {
     let held = locks.filter { $0.isOfFile && !$0.isWaiting && $0.process > 0 && descriptors[$0.file] != nil }
     let written = held.filter { $0.isForWriting && $0.process != process }
@@ -111,9 +111,9 @@ struct FileLocks {
     }
 
     var number: Substring
-    /// Whether the process waits for the lock, which is in one of the lines before.
+    /// Whether the process waits for the lock, which an earlier line describes.
     var isWaiting: Bool
-    /// Whether it is a lock by flock or fcntl, not a lease.
+    /// Whether flock or fcntl created the lock, which is not a lease.
     var isOfFile: Bool
     var isForWriting: Bool
     /// The owning or waiting process; -1 for a lock of an open file description.

@@ -19,9 +19,9 @@ struct RecordedWorkItem: ~Copyable {
   private var modules: ModuleList
   /// `nil` if the stall is not saved.
   private(set) var file: StallFileQueue?
-  /// Number of other threads for which the file queue had no room.
+  /// Number of other threads that did not fit into the file queue.
   private var othersRefused = 0
-  /// For each thread of the work item, the last system call seen and its innermost frame.
+  /// The last system call of each thread of the work item, and its innermost frame.
   private var lastCalls: [Int32?: (call: Int32, place: StackFrame)] = [:]
 
   private static let labelsMax = 16
@@ -50,7 +50,7 @@ struct RecordedWorkItem: ~Copyable {
     if kept { save(captured.sample, captured.stack) }
   }
 
-  /// Repeats the last sample: the work item's task is still suspended at the same place.
+  /// Repeats the last sample: the work item's task is still suspended with the same stack.
   mutating func stayed(age: Duration, gap: Duration, lost: UInt64) {
     guard let (sample, stack, isKept) = store.repeatLast(at: age) else { return }
     cost.add(sample)
@@ -71,7 +71,7 @@ struct RecordedWorkItem: ~Copyable {
     if kept { save(holder, stack) }
   }
 
-  /// Names a restarted call whose number is unknown: takes the last call seen at the same place.
+  /// Names a restarted call of unknown number after the thread's last call in the same frame.
   private mutating func nameRestarted(_ captured: inout CapturedSample) {
     guard let place = captured.stack?.frames.first else { return }
     switch captured.sample.activity {
@@ -87,14 +87,14 @@ struct RecordedWorkItem: ~Copyable {
 
   var place: Storms.Place { store.latestStack.map { Storms.Place($0) } ?? .unknown }
 
-  /// Only counts `stall`: the samples are discarded.
+  /// Counts `stall` and discards the samples.
   mutating func count(_ stall: Stall) {
     self = RecordedWorkItem(item: item, generation: generation, earlier: [], read: { [] })
     self.stall = stall
     isCounted = true
   }
 
-  /// Saves `stall` in `box`, if there is one. Calls `isSaved` when the file exists.
+  /// Saves `stall` in `box`, unless `nil`. Calls `isSaved` when the file exists.
   mutating func begin(
     _ stall: Stall,
     process: ObservedProcess,
@@ -120,7 +120,7 @@ struct RecordedWorkItem: ~Copyable {
     )
   }
 
-  /// Ignores threads already captured when a capture is repeated.
+  /// Ignores known threads in a repeated capture.
   mutating func beginOthersAnew() { knownOthers = Set(others?.threads.map(\.thread.id) ?? []) }
 
   mutating func add(other: ThreadSample, stack: Stack?) {
@@ -146,7 +146,7 @@ struct RecordedWorkItem: ~Copyable {
   }
 
   mutating func add(_ note: StallNote) {
-    // File locks are read repeatedly during a stall.
+    // Repeated reads of file locks give equal notes.
     guard let stall, !isCounted, note.kind != .fileLock || !stall.notes.contains(note) else { return }
     if note.kind == .count { self.stall?.notes.removeAll { $0.kind == .count } }
     self.stall?.notes.append(note)
@@ -164,14 +164,14 @@ struct RecordedWorkItem: ~Copyable {
     stall.samples = samples
     stall.holders = holders.samples.map { holder in
       var placed = holder
-      // Lock owners' stacks follow those of the samples.
+      // Stacks of lock owners follow the stacks of samples.
       placed.sample.stack = holder.sample.stack.map { $0 + stacks.count }
       return placed
     }
     return stacks + holders.table.stacks
   }
 
-  /// Updates the stall here and in its file.
+  /// Updates the stall in memory and in its file.
   mutating func goesOn(duration: Duration, gap: Duration, lost: UInt64, spared: UInt64 = 0) {
     guard stall != nil else { return }
     self.spared = spared
@@ -225,7 +225,7 @@ struct RecordedWorkItem: ~Copyable {
     return file
   }
 
-  /// Hands over the file, which is not written from here afterwards.
+  /// Returns the file, which this work item no longer writes.
   mutating func release() -> StallFileQueue? {
     defer { file = nil }
     return file

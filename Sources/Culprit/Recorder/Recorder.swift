@@ -5,8 +5,7 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The thread that reads the rings, keeps the samples of work items under suspicion and saves stalls as they happen,
-/// through the disk thread.
+/// The thread that reads the rings, keeps samples of suspected work items, and saves stalls through the disk thread.
 ///
 /// The recorder can block in the allocator. A ring then fills up, and lost samples are counted.
 final class Recorder: Sendable {
@@ -51,7 +50,7 @@ final class Recorder: Sendable {
 
     /// Returns the oldest event with its ring; `nil` if all rings are empty.
     ///
-    /// Reading the monitor's ring last ensures that its events of a work item precede the sampler's.
+    /// Reading the monitor's ring last ensures that the monitor's events of a work item come before the samplers'.
     func oldest() -> (ring: OpaquePointer, event: UnsafePointer<observer_event>)? {
       var found: (ring: OpaquePointer, event: UnsafePointer<observer_event>)?
       for ring in samplers { found = older(found, ring) }
@@ -71,9 +70,9 @@ final class Recorder: Sendable {
 
   /// Creates a recorder for the events in `rings`. Without `box`, stalls are not saved.
   ///
-  /// `deliverEvent`, `name` and `deliver` must not block. `deliverEvent` is called when a stall begins and when it becomes a
-  /// hang. `name` adds symbol names to the file of a stall under way. `deliver` receives each finished stall with its
-  /// file, which it must close; `nil` if it is not kept.
+  /// `deliverEvent`, `name` and `deliver` must not block. `deliverEvent` reports that a stall begins or becomes a hang.
+  /// `name` adds symbol names to the file of a stall under way. `deliver` receives each finished stall and must close
+  /// its file; `nil` if the file is not kept.
   init(
     rings: Rings,
     process: ObservedProcess,
@@ -114,7 +113,7 @@ final class Recorder: Sendable {
 
   func requestThreads(_ control: ControlBlock) -> ThreadRequest {
     threadRequests.withLock { requests in
-      // The number is taken under the lock so that the answer cannot arrive before the request is registered.
+      // The number is taken under the lock: the answer must not arrive before the request is registered.
       let request = ThreadRequest(number: observer_control_want_threads(control.pointer))
       if requests.isClosed { request.finish(nil) } else { requests.waiting.append(request) }
       return request
@@ -196,7 +195,7 @@ final class Recorder: Sendable {
 
   private func finishAll(_ state: inout State) {
     let now = clinux_clock_ns()
-    // A stuck thread can be the reason why others wait, so its report comes first.
+    // A stuck thread can block others, so its report comes first.
     func rank(_ box: Box) -> Int {
       box.item.stall.map { ($0.source.kind == .section ? 2 : 0) + ($0.thread.id == 0 ? 1 : 0) } ?? .max
     }
@@ -299,7 +298,7 @@ final class Recorder: Sendable {
         box.counts.lose(upTo: head.lost)
         box.item.add(captured)
         placeRecorded(box, &state)
-        // The list of file locks is that of the whole machine.
+        // Reading the file locks of the whole machine is slow.
         guard box.item.stall != nil else { return }
         if let note = state.fileLocks.note(captured.sample, process, now: clinux_clock_ns()) { box.item.add(note) }
         return
@@ -427,7 +426,7 @@ final class Recorder: Sendable {
 
   private func overlapNotes(_ box: Box, _ state: State, at now: UInt64) -> [StallNote] {
     guard let one = known(box, ended: now), one.worker != nil || !one.labels.isEmpty else { return [] }
-    // Thousands of requests can be late.
+    // Thousands of requests can be late, so the filter is cheap.
     let thread = one.seen.map { ConcurrentStalls.Worker.thread($0.thread) }
     let others = state.items.values.lazy.filter { other in
       let worker = other.worker
@@ -438,7 +437,7 @@ final class Recorder: Sendable {
     return state.overlaps.notes(of: one, beside: others.compactMap { known($0) }, now: now)
   }
 
-  /// Returns the notes about work that ran while `box`, a section suspended at its declaration, waited.
+  /// Returns the notes about work that ran while `box`, the section of a suspended task, waited.
   private func meanwhileNotes(_ box: Box, _ state: State, at now: UInt64) -> [StallNote] {
     guard let stall = box.item.stall, stall.source.kind == .section, stall.thread.id == 0 else { return [] }
     let one = labelled(box, ended: now)
@@ -457,7 +456,7 @@ final class Recorder: Sendable {
     )
   }
 
-  /// Returns the task that runs a work item; `nil` if there is none or the work item has ended.
+  /// Returns the task of a work item; `nil` without a task or after the work item's end.
   static func task(_ index: Int, _ item: UInt64) -> ConcurrentStalls.Worker? {
     // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     guard let view = observer_slot_table().map({ observer_slot_read($0 + index) }), view.item == item,

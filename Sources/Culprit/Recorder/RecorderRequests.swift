@@ -37,8 +37,8 @@ final class RecordingRequest: Sendable {
 }
 
 extension Recorder {
-  /// Returns the recording of `stall`; `nil` if it is over or the recorder does not answer before `deadline`. Waits for
-  /// the first sample.
+  /// Waits for the first sample of `stall` and returns the recording; `nil` if the stall is over or the recorder does
+  /// not answer before `deadline`.
   func recording(of stall: Stall, slot: Int, item: UInt64, until deadline: UInt64) -> Recording? {
     let request = RecordingRequest(stall, slot: slot, item: item, deadline: deadline)
     let isTaken = recordingRequests.withLock { requests in

@@ -4,7 +4,7 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Recorder {
-  /// Stores the place of a stall that is only counted, and has its work sampled rarely.
+  /// Stores the place of a counted stall, and reduces the sampling of its work.
   func place(_ box: Box, _ event: UnsafePointer<observer_event>, _ index: Int, _ state: inout State) {
     // SAFETY: the event stays valid until the ring's only reader consumes it.
     let head = event.pointee
@@ -29,7 +29,7 @@ extension Recorder {
     let now = clinux_clock_ns()
     guard now &- state.updated >= Self.updateInterval else { return }
     state.updated = now
-    // The monitor then reports the age of each stall less often.
+    // With many stalls, the monitor reports the age of each less often.
     let isRare = state.items.count > Self.fewItems
     guard isRare || state.storms.hasUnnoted else { return }
     state.storms.noted()
@@ -49,7 +49,7 @@ extension Recorder {
   }
 
   private static let updateInterval: UInt64 = 250_000_000
-  /// Number of work items up to which the monitor reports ages at least as often.
+  /// Number of work items up to which the monitor reports ages at least every ``updateInterval``.
   private static let fewItems = Int(updateInterval / WorkItemTracker.eventIntervalPerStall)
 
   /// Records a counted stall from now on if no other stall at its place is recorded.

@@ -2,7 +2,7 @@ import CCulpritObserver
 import CulpritStallRecord
 
 extension Recorder {
-  /// Delivers the threads of a capture to all requests, and to each stall declared before it began.
+  /// Delivers the threads of a capture to all requests, and to each stall declared before the capture.
   func handleAllThreads(_ event: UnsafePointer<observer_event>, _ state: inout State) {
     // SAFETY: the event stays valid until the ring's only reader consumes it.
     let head = event.pointee

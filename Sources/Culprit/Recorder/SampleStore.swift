@@ -2,15 +2,15 @@ import CulpritStallRecord
 
 /// The samples of one work item, in bounded memory.
 ///
-/// At the limit, every second sample of each thread is dropped and the sampling stride doubles, so that shares of time
-/// stay correct. The first sample and the last few are always kept.
+/// At the limit, every second sample of each thread is dropped and the stride doubles, so shares of time stay correct.
+/// The first sample and the last few are always kept.
 struct SampleStore {
   /// Maximum number of samples, not counting the last few.
   static let limit = 2048
 
   static let lastCount = 10
 
-  /// A kept sample. A task that stays suspended at one place has one body at many ages.
+  /// A kept sample. A task that stays suspended with one stack has one body at many ages.
   private struct Kept {
     var age: Duration
     /// Index into ``bodies``. The age of the body can differ.
@@ -23,8 +23,9 @@ struct SampleStore {
   private struct Last {
     var sample: Sample
     var stack: Stack?
-    /// Whether the sample has left the store or was in ``spread``, and whether it is there now.
+    /// Whether the sample has ever been in ``spread`` or has left the store.
     var wasKept: Bool
+    /// Whether the sample is in ``spread``.
     var isKept: Bool
   }
 
@@ -51,7 +52,7 @@ struct SampleStore {
 
   var latestStack: Stack? { last.last { $0.stack != nil }?.stack }
 
-  /// Returns the most recent samples that ``add(_:stack:)`` did not keep permanently; each is returned once.
+  /// Returns the most recent samples that were not kept permanently, each once.
   mutating func takeLastBeside() -> [(sample: Sample, stack: Stack?)] {
     let beside = last.filter { !$0.wasKept }.map { ($0.sample, $0.stack) }
     for index in last.indices { last[index].wasKept = true }
@@ -76,8 +77,8 @@ struct SampleStore {
     return isSpread
   }
 
-  /// Repeats the last sample at `age`, for a task that is still suspended at the same place; `nil` for other samples.
-  /// Returns whether it was kept.
+  /// Repeats the last sample at `age`, for a task that is still suspended; `nil` if the sample shows no suspension.
+  /// Returns whether the repetition was kept.
   mutating func repeatLast(at age: Duration) -> (sample: Sample, stack: Stack?, isKept: Bool)? {
     guard let entry = last.last, entry.sample.activity == .suspended else { return nil }
     var sample = entry.sample

@@ -30,8 +30,7 @@ struct SocketTable {
     return table
   }
 
-  /// Adds sockets from `/proc/net/tcp` or a file like it (proc(5)). `counts`: whether its queue columns are byte
-  /// counts.
+  /// Adds sockets from `/proc/net/tcp` or a similar file (proc(5)). `counts`: whether queue columns are byte counts.
   mutating func add(internet text: String, counts: Bool) {
     for line in text.split(separator: "\n").dropFirst() {
       let fields = line.split(separator: " ", maxSplits: 10, omittingEmptySubsequences: true)
@@ -98,7 +97,7 @@ struct SocketLookup {
   private var table = SocketTable()
   private var next: UInt64 = 0
 
-  /// Maximum age of the table in nanoseconds, or a multiple of the duration of its reading if that is longer.
+  /// Maximum age of the table in nanoseconds; ``pause`` times the duration of the reading if longer.
   private static let age: UInt64 = 1_000_000_000
   private static let pause: UInt64 = 63
 

@@ -2,17 +2,15 @@ import CulpritStallRecord
 
 /// Decides which stalls of sections are recorded and which are only counted.
 ///
-/// While many sections of one name are late at one place, the first eight are recorded, then one a second, so that a
-/// storm costs a bounded amount of memory, disk and reports. Each counted stall belongs to the count of exactly one
-/// recorded stall.
+/// While many sections of one name are late at one place, the first eight are recorded, then one a second. This bounds
+/// the memory, disk space and reports of a storm. Each counted stall is in the count of exactly one recorded stall.
 struct Storms {
   /// Maximum number of simultaneously recorded stalls: of one name at one place, and of all sections.
   static let recordedMax = 8
   static let allRecordedMax = 64
   /// Minimum time between two further recorded stalls of a storm, in nanoseconds.
   static let interval: UInt64 = 1_000_000_000
-  /// Maximum number of places of a source without a stall, and of sources whose stalls are over and belong to no count
-  /// yet.
+  /// Maximum number of kept entries without a stall under way: places of one source, and sources.
   private static let keptMax = 256
 
   /// The innermost frames of the stack of suspended or blocked work.
@@ -35,10 +33,10 @@ struct Storms {
   struct Member {
     fileprivate let source: WatchedSource
     fileprivate(set) var place: Place
-    /// Time of the declaration, or of its place's last count if that is later.
+    /// Time of the declaration or of the last count of its place, whichever is later.
     fileprivate var began: UInt64
     fileprivate(set) var isRecorded: Bool
-    /// Number and total time of the stalls in this stall's count; -1 if another count includes this stall.
+    /// Number and total time of the stalls in this stall's count; begins at -1 if another count includes this stall.
     fileprivate var unrecorded = 0
     fileprivate var unrecordedTime: UInt64 = 0
   }
@@ -50,7 +48,7 @@ struct Storms {
     /// Counted stalls that belong to no recorded stall's count yet, and their time.
     var pending = 0
     var pendingTime: UInt64 = 0
-    /// Counted stalls under way, and the sum of the times from which their time is pending.
+    /// Counted stalls under way, and the sum of the times at which their pending times begin.
     var counted = 0
     var sinceSum: UInt64 = 0
     var lastTaken: UInt64 = 0
@@ -167,7 +165,7 @@ struct Storms {
     }
   }
 
-  /// Whether `member`, counted so far, is recorded from `now` on: no other stall at its place is.
+  /// Begins to record `member`, counted so far, if no other stall at its place is recorded. Returns whether it does.
   mutating func records(_ member: inout Member, now: UInt64) -> Bool {
     var isDue = false
     change(member) { ofSource, atPlace, recorded in
@@ -188,19 +186,19 @@ struct Storms {
 
   mutating func noted() { hasUnnoted = false }
 
-  /// Returns the count of a recorded stall that continues, if stalls have been added to it.
+  /// Returns the count of a recorded stall that continues, if the count has grown.
   mutating func note(_ member: inout Member, now: UInt64) -> StallCount? {
     guard let ofSource = sources[member.source] else { return nil }
     let places = [member.place, .unknown, .others]
     return places.contains { (ofSource.places[$0]?.pending ?? 0) > 0 } ? take(&member, now) : nil
   }
 
-  /// Returns the count of `member` if it is recorded and stands for others.
+  /// Returns the count of `member` if it is recorded and represents other stalls.
   mutating func end(_ member: inout Member, now: UInt64) -> StallCount? {
     let ofSource = sources[member.source]
     var count: StallCount?
     if member.isRecorded, let ofSource, ofSource.hasCounted {
-      // No other record is left for stalls at other places.
+      // No other recorded stall can count stalls at other places.
       count = take(&member, now, from: ofSource.recorded == 1 ? Array(ofSource.places.keys) : nil)
     }
     change(member) { ofSource, atPlace, recorded in
@@ -217,7 +215,7 @@ struct Storms {
     return count
   }
 
-  /// Returns the count of `member`, adding the stalls pending at `places`, by default its own and the unknown ones.
+  /// Adds the stalls pending at `places` to the count of `member`. Default: its own place, unknown and others.
   private mutating func take(_ member: inout Member, _ now: UInt64, from places: [Place]? = nil) -> StallCount? {
     guard var ofSource = sources[member.source] else { return nil }
     for place in places ?? [member.place, .unknown, .others] {
@@ -236,8 +234,7 @@ struct Storms {
     )
   }
 
-  /// Changes the entries of `member`. Without stalls under way, only the number of stalls that belong to no count is
-  /// kept.
+  /// Changes the entries of `member`. A source without stalls under way keeps only its pending stalls.
   private mutating func change(_ member: Member, _ body: (inout OfSource, inout AtPlace, inout Int) -> Void) {
     var ofSource = sources.removeValue(forKey: member.source) ?? OfSource()
     var atPlace = ofSource.places[member.place] ?? AtPlace()

@@ -5,7 +5,7 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// Adds symbol names to the stall files of earlier runs that were killed before they could add them.
+/// Adds symbol names to the stall files of earlier runs that were killed before they could add names.
 ///
 /// Runs at the start of the watchdog: the next deployment replaces the executable and its libraries.
 extension PreviousRuns {
@@ -17,7 +17,7 @@ extension PreviousRuns {
       guard let stalls = try? directory.names([".stall"]), let runs = try? directory.names([".run", ".told"]) else {
         return
       }
-      // Older files will be removed sooner.
+      // Newest first: older files are removed sooner.
       for name in stalls.reversed() where !isStopping.load(ordering: .relaxed) {
         guard !hasNames(name), let run = runs.last(where: { FileNames.belongs(name, to: $0) }), isOver(run) else {
           continue
@@ -28,7 +28,7 @@ extension PreviousRuns {
     .detach()
   }
 
-  /// Also true if this cannot be determined.
+  /// Also true if unknown.
   private func hasNames(_ name: String) -> Bool {
     guard let descriptor = directory.open(name, O_RDONLY) else { return true }
     defer { close(descriptor) }
@@ -43,7 +43,7 @@ extension PreviousRuns {
     return StallFileWriter.areNamesLookedUp(tail)
   }
 
-  /// No other process writes to the stall files of a run that is over.
+  /// Whether the run is over, so no other process writes to its stall files.
   private func isOver(_ name: String) -> Bool {
     guard name != own else { return false }
     return files.withLock { _ in

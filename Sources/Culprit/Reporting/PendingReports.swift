@@ -3,7 +3,7 @@ import CulpritReports
 import CulpritStallRecord
 import Synchronization
 
-/// Lines for an exit handler about stalls whose reports have not been delivered (`cprocess_pending.h`).
+/// Lines about stalls without a delivered report, printed by an exit handler (`cprocess_pending.h`).
 ///
 /// All sections of one name share a line, because thousands of requests can be late at once.
 final class PendingReports: Sendable {
@@ -126,7 +126,7 @@ final class PendingReports: Sendable {
     if !isSection { cprocess_pending_remove(base | number) }
   }
 
-  /// Reduces stall `number` to a part of its line's count, because its report was dropped.
+  /// Counts stall `number` in the line of its section, because its report was dropped.
   func drop(_ number: UInt64) {
     state.withLock { state in
       change(&state, number) { sections in
@@ -138,7 +138,7 @@ final class PendingReports: Sendable {
     }
   }
 
-  /// Removes a counted stall of `source`, which is over or is recorded from now on.
+  /// Removes a counted stall of `source` that is over or is now recorded.
   func uncount(_ source: WatchedSource) {
     state.withLock { state in change(&state, source) { $0.counted = max(0, $0.counted - 1) } }
   }
@@ -151,7 +151,7 @@ final class PendingReports: Sendable {
     }
   }
 
-  /// Returns whether stall `number` is that of a section.
+  /// Changes the line of stall `number`. Returns whether the stall is a section's.
   @discardableResult
   private func change(_ state: inout State, _ number: UInt64, _ body: (inout Sections) -> Void) -> Bool {
     guard let source = state.sources[number] else { return false }

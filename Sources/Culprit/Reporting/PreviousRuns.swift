@@ -6,7 +6,7 @@ import Synchronization
 
 /// Reports the earlier runs that left files in the directory, each once, even if several processes start together.
 ///
-/// The file is locked and renamed before the handler is called, because a crash in the handler must not repeat at every
+/// The file is locked and renamed before the handler is called, so a crash in the handler does not repeat at every
 /// start.
 final class PreviousRuns: Sendable {
   let directory: BlackBoxDirectory
@@ -70,7 +70,7 @@ final class PreviousRuns: Sendable {
     let recorded = directory.stalls(of: record)
     guard !record.hangs.isEmpty else { return recorded }
     let open = recorded.saved.filter(\.isOpen).compactMap { directory.stall($0.name) }.flatMap(\.recording.stalls)
-    // The recorder might have been late, so that the file of a noted hang is missing.
+    // The file of a noted hang is missing if the recorder was late.
     for (hang, file) in zip(record.hangs, record.filesOfNotedHangs) where !open.contains(where: hang.isNote(of:)) {
       write(file.bytes, file.name)
     }
@@ -106,7 +106,7 @@ final class PreviousRuns: Sendable {
     guard fstat(descriptor, &information) == 0, information.st_uid == geteuid(),
       let (record, isRunning) = directory.recordAndState(descriptor), !isRunning
     else { return nil }
-    // Must come before the lock, which it would release.
+    // This check must come before the lock, which it would release.
     let wasReplaced = directory.wasReplaced(record)
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)

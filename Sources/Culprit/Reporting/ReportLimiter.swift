@@ -31,7 +31,7 @@ struct ReportLimiter {
     self.perCulprit = perCulprit
   }
 
-  /// Decides on a stall at the time `now` in nanoseconds. A group's report is limited to one a minute.
+  /// Decides on a stall at the time `now` in nanoseconds. A group gets at most one report a minute.
   ///
   /// `unrecorded` stalls of a group are only counted.
   mutating func decide(

@@ -10,8 +10,7 @@ struct ReportSettings: Sendable {
   var width: Int
   /// Approximate memory limit for symbol names, in bytes.
   var symbolMemory: Int
-  /// Modules that count as the application's code in addition to the built package, and functions that are skipped as
-  /// wrappers.
+  /// Modules of the application in addition to the built package, and functions skipped as wrappers.
   private let ownModules, wrappers: [String]
 
   init(_ configuration: Configuration) {

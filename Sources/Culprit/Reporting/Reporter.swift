@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// Between symbols it runs short tasks of other components (``attend(_:)``).
 final class Reporter: Sendable {
-  /// Further stalls are dropped and counted; their files remain.
+  /// Limit of the queue. Further stalls are dropped and counted; their files remain.
   private static let waitingMax = 64
   /// Minimum time for the handlers of the last report and for its file, in nanoseconds. Shorter than
   /// ``WorkerPatience/standstill``.
@@ -20,7 +20,7 @@ final class Reporter: Sendable {
     var recording: Recording
     var file: StallFileQueue?
     var isReported: Bool
-    /// Whether the recording is final, so that the file can be completed and closed.
+    /// Whether the recording is final, so the file can be completed and closed.
     var isOver: Bool
   }
 
@@ -66,8 +66,8 @@ final class Reporter: Sendable {
     limiter = Mutex(limits)
   }
 
-  /// Adds `body`, called whenever the thread wakes. It must be short, and returns the time of its next call, `.max` for
-  /// none.
+  /// Adds `body`, called whenever the thread wakes. `body` must be short, and returns the time of its next call or
+  /// `.max`.
   func attend(_ body: @escaping @Sendable () -> UInt64) {
     attendants.withLock { $0.append(body) }
     wake.notify()
@@ -84,10 +84,10 @@ final class Reporter: Sendable {
   /// Number of stalls without a report or call because symbolizing or handlers could not keep up.
   var dropped: UInt64 { state.withLock { $0.dropped } + begun.dropped + hung.dropped + ended.dropped }
 
-  /// Counted without a report because of the report limits.
+  /// Number of stalls that the report limits suppressed.
   var counted: UInt64 { limiter.withLock { $0.counted } }
 
-  /// Events of suspended tasks can be dropped, those of threads cannot.
+  /// Events of suspended tasks can be dropped, but not events of threads.
   func deliverEvent(_ event: StallEvent) {
     (event.isHang ? hung : begun).call(event, isVital: event.thread.id != 0)
   }
@@ -155,7 +155,7 @@ final class Reporter: Sendable {
     let symbolizer = settings.symbolizer(of: recording)
     let report = settings.report(of: stall, in: recording, symbolizer)
     willCallHandlers(report)
-    // First, because the handlers might take all of the remaining time.
+    // Names come first, because the handlers might take all of the remaining time.
     file?.addNames(of: recording, symbolizer)
     let deadline = max(deadline, clinux_clock_ns() &+ Self.moment)
     if ended.isEmpty {
@@ -178,7 +178,7 @@ final class Reporter: Sendable {
   }
 
   func run() {
-    // Reused, because opening the modules' files takes most of the time.
+    // The symbolizer is reused, because opening the modules' files takes most of the time.
     var symbolizer: (modules: [Module], value: Symbolizer)?
     while true {
       let seen = wake.seen
@@ -256,12 +256,12 @@ final class Reporter: Sendable {
         file?.finish()
         if isOver { pending.remove(stall.id) }
       }
-      // A handler might end the process.
+      // Called before the handler, which might end the process.
       let begins = { @Sendable [pending] in
         pending.deliver(stall.id)
         file?.noteReported()
       }
-      // Printed instead of being lost.
+      // A report without an available handler is printed.
       guard !ended.call(report, after: begins, then: isDelivered) else { continue }
       printToStandardError(report.description, pause: { [self] in attend() })
       file?.noteReported()

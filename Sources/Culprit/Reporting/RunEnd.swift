@@ -49,7 +49,7 @@ extension Watchdog.PreviousRun {
     var file: String
     var stalls: [Stall]
 
-    /// A stuck thread can be the reason why requests wait.
+    /// The order of reports: a stuck thread can block requests.
     var rank: Int { (stalls[0].hasEnded ? 2 : 0) + (stalls[0].source.kind == .section ? 1 : 0) }
 
     /// Returns the first stall from `recording`, with the count of the group.
@@ -69,7 +69,7 @@ extension Watchdog.PreviousRun {
     var hasEnded: Bool
   }
 
-  /// Returns the stalls that the run has not reported: those without an end, then those whose reports were pending.
+  /// Returns the stalls that the run has not reported: first those without an end, then those with pending reports.
   private static func unreported(
     _ stalls: BlackBoxDirectory.RunStalls,
     directory: String,
@@ -90,7 +90,7 @@ extension Watchdog.PreviousRun {
         continue
       }
       problems += file.problems.map { "\(directory)/\(saved.name): \($0)" }
-      // The end of a stall in a large file might have been overlooked.
+      // The search for open stalls might have missed the end of a stall in a large file.
       for var stall in file.recording.stalls where !stall.hasEnded || saved.isPending {
         let stack = stall.samples.last { $0.stack != nil }?.stack.map { file.recording.stacks[$0] }
         let place = stack?.frames.prefix(Stack.framesOfPlace).map(\.address) ?? []

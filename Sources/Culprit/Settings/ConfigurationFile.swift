@@ -17,7 +17,7 @@ struct ConfigurationFile {
     case lines([Line], malformed: [Int])
   }
 
-  /// In bytes.
+  /// Limit of the file in bytes.
   private static let longest = 64 << 10
 
   let path: String
@@ -28,7 +28,7 @@ struct ConfigurationFile {
 
   /// Returns the contents at the first call and after each change; otherwise `nil`.
   mutating func readIfChanged() -> Content? {
-    // Read first: the next call finds a later change.
+    // Read before the contents, so the next call finds a later change.
     let now = readIdentity()
     guard now != identity else { return nil }
     identity = now

@@ -1,8 +1,8 @@
 import CCulpritLinux
 import CulpritStallRecord
 
-/// The settings in the environment, which override the code, and in the configuration file, which overrides the
-/// environment.
+/// The settings in the environment and in the configuration file. The environment overrides the code, and the file
+/// overrides the environment.
 struct Environment: Sendable {
   private let variables: [String: String]
   /// The path of the configuration file, if set.
@@ -24,7 +24,7 @@ struct Environment: Sendable {
   }
 
   /// The environment of this process. Empty in a program with more privileges than the invoking user
-  /// (secure_getenv(3)). Otherwise, that user could make it write files in any directory.
+  /// (secure_getenv(3)): this user could otherwise make the program write files in any directory.
   static var ofProcess: Environment {
     var variables: [String: String] = [:]
     var index: Int32 = 0
@@ -35,7 +35,7 @@ struct Environment: Sendable {
       index += 1
       guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { continue }
       let name = String(text[..<equals])
-      // As in getenv(3), the first of several counts.
+      // As in getenv(3), the first of several values counts.
       if variables[name] == nil { variables[name] = String(text[text.utf8.index(after: equals)...]) }
     }
     return Environment(variables)

@@ -5,12 +5,12 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The activities under way, and the thread that calls the handlers of expired ones.
+/// The activities under way, and the thread that calls expiration handlers.
 final class Activities: Sendable {
   private struct Entry {
     var name: String
     var began: UInt64
-    /// On the clock of ``runningTime(_:)``.
+    /// Compared with ``runningTime(_:)``.
     var deadline: UInt64?
     var onExpiration: (@Sendable () -> Void)?
     var beginning: [UInt64]
@@ -53,8 +53,8 @@ final class Activities: Sendable {
 
   private static let framesMax = 64
 
-  /// `expirationThreshold` applies to a group of handlers that are called together. The culprit in `reports` is the
-  /// place of the beginning.
+  /// `expirationThreshold` applies to a group of handlers called together. `reports` limits reports by the code that
+  /// began the activity.
   init(
     limit: Int,
     expirationThreshold: Duration,
@@ -84,8 +84,7 @@ final class Activities: Sendable {
     let beginning = Array(addresses.prefix(count))
     let task = FollowedTask.current
     let now = clinux_clock_ns()
-    // If the process has just been resumed and the monitor has not ticked yet, the activity expires late, by the
-    // duration of the stop.
+    // If the process was stopped since the monitor's last tick, the activity expires late by that time.
     let deadline = threshold.map { runningTime(now) &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
     if deadline != nil { try startThread() }
     let mask = HandlerMask()
@@ -115,7 +114,7 @@ final class Activities: Sendable {
     _ = state.withLock { $0.entries.removeValue(forKey: number) }
   }
 
-  /// Called when the last reference is gone.
+  /// Called by the deinitializer of ``WatchedActivity``.
   func drop(_ number: UInt64) {
     guard clinux_process_is(process) else { return }
     if let entry = state.withLock({ $0.entries.removeValue(forKey: number) }), !entry.hasExpired {
@@ -135,7 +134,7 @@ final class Activities: Sendable {
     }
   }
 
-  /// Excludes the time in which the process could not run, as far as the monitor has counted it.
+  /// Returns `now` without the time that the monitor has counted as stopped.
   private func runningTime(_ now: UInt64) -> UInt64 { now &- observer_control_stopped_ns(control.pointer) }
 
   /// Returns notes about the activities under way, the oldest first.
@@ -160,10 +159,10 @@ final class Activities: Sendable {
   /// Number of leaked activities not reported because handlers or standard error could not keep up.
   var dropped: UInt64 { leaked.dropped + handlerThread.dropped }
 
-  /// Only counted because of the report limit.
+  /// Number of leaked activities that the report limit suppressed.
   var counted: UInt64 { limiter.withLock { $0.counted } }
 
-  /// Waits for a running handler until `deadline`, unless called by it. Returns whether none is running.
+  /// Waits until `deadline` for a running handler, unless the handler is the caller. Returns whether all have ended.
   func stop(until deadline: UInt64) -> Bool {
     // Released outside the lock: an object held only by a handler might call back here in its `deinit`.
     let ended = state.withLock { state in

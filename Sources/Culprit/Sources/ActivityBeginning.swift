@@ -4,8 +4,8 @@ import CulpritStallRecord
 import CulpritSymbols
 
 extension Watchdog.LeakedActivity {
-  /// Symbolizes the return addresses `beginning` and the stack of `task` on demand. `repeats` equal reports were only
-  /// counted.
+  /// Symbolizes the return addresses `beginning` and the stack of `task` on demand. `repeats` is the number of
+  /// suppressed equal reports.
   init(
     name: String,
     reason: Reason,

@@ -5,9 +5,8 @@ import Synchronization
 extension Watchdog {
   /// Adds text to the report of every stall, for example the tenant or queue lengths.
   ///
-  /// `describe` is called on a thread of the watchdog when a stall begins. It has 200 ms, because it might need a lock
-  /// that the stalled thread holds. If it takes longer, the report notes it, and `describe` is not called again before
-  /// it has returned.
+  /// `describe` is called on a thread of the watchdog when a stall begins. Its limit is 200 ms, because it might need a
+  /// lock of the stalled thread. The report notes a longer call, and `describe` is not called again before its return.
   ///
   /// - Parameters:
   ///   - title: The title of the text in the report.
@@ -26,8 +25,9 @@ final class ContextQueries: Sendable {
     let title: String
     let describe: @Sendable () -> String
     let queue: HandlerQueue
-    /// The number of the last query, and of the last answer.
+    /// The number of the last query.
     let asked = Mutex<UInt64>(0)
+    /// The last answer, and the number of its query.
     let answer = Mutex<(number: UInt64, text: String)>((0, ""))
 
     init(_ title: String, _ workers: Workers, _ describe: @escaping @Sendable () -> String) {
@@ -37,13 +37,13 @@ final class ContextQueries: Sendable {
     }
   }
 
-  /// For all answers together, in nanoseconds.
+  /// Longest wait for all answers together, in nanoseconds.
   private static let patience: UInt64 = 200_000_000
 
-  /// Written while the work is stalled.
+  /// Limit of a text, which is written while the work is stalled.
   static let textBytesMax = 4096
 
-  /// Keeps whole characters.
+  /// Truncates `text` between characters.
   static func kept(_ text: String) -> String {
     let count = text.utf8.count
     guard count > textBytesMax else { return text }
@@ -108,7 +108,7 @@ final class ContextQueries: Sendable {
     }
   }
 
-  /// Abandons a query that does not return.
+  /// Drops all queries. Does not wait for running ones.
   func stop() {
     // Released outside the lock: an object held only by a query might call back here in its `deinit`.
     let ended = queries.withLock { queries in

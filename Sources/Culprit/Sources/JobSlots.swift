@@ -1,7 +1,7 @@
 import CCulpritLinux
 import CCulpritObserver
 
-/// The slots for long jobs, one for each pool thread that has been in one job for a while.
+/// The slots for long jobs, one for each pool thread in such a job.
 struct JobSlots: @unchecked Sendable {
   // SAFETY: the words are never freed, and only the owner of the slots writes them.
   private struct Slot {
@@ -19,7 +19,7 @@ struct JobSlots: @unchecked Sendable {
   private var free = Set(0..<Int(OBSERVER_OWNERS_MAX))
 
   /// Marks that thread `id` has been in one job since `began` at the latest. Returns the job's suspicion time in
-  /// nanoseconds, `nil` without a slot.
+  /// nanoseconds; `nil` if no slot is free.
   ///
   /// The job must be confirmed before it can become a stall.
   mutating func begin(_ id: Int32, since began: UInt64, _ lease: (String) -> SlotRegistry.Lease?) -> UInt64? {
@@ -50,7 +50,7 @@ struct JobSlots: @unchecked Sendable {
     if let slot = slots[id] { slot.lease.slot.end() }
   }
 
-  /// Confirms that the job of thread `id` lasted until `time`. A mark is no evidence: the job might have ended while
+  /// Confirms that the job of thread `id` lasted until `time`. A mark proves nothing: the job might have ended while
   /// the watcher had no CPU.
   mutating func confirm(_ id: Int32, until time: UInt64) {
     guard let slot = slots[id] else { return }
@@ -67,8 +67,8 @@ struct JobSlots: @unchecked Sendable {
     }.min() ?? .max
   }
 
-  /// Lets the monitor declare the confirmed jobs, except new ones of the threads `ids`. Returns whether a job has
-  /// become declarable.
+  /// Lets the monitor declare stalls of confirmed jobs, except on the threads `ids`. Returns whether a job has become
+  /// declarable.
   mutating func deferStalls(of ids: Set<Int32>) -> Bool {
     var isNew = false
     for (id, slot) in slots where slot.isConfirmed && !slot.isDeclarable && !ids.contains(id) {
@@ -110,6 +110,6 @@ struct JobSlots: @unchecked Sendable {
 }
 
 extension observer_slot_snapshot {
-  /// The beginning can be later than `now`.
+  /// A work item can begin later than `now`.
   func isStalled(at now: UInt64) -> Bool { item != 0 && now &- min(item, now) >= limits.threshold_ns }
 }

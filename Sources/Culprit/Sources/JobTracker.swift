@@ -1,4 +1,4 @@
-/// Derives from samples of a pool thread since when it has been in one job without a pause.
+/// Computes from samples of a pool thread how long the thread has been in one job without a pause.
 ///
 /// Between two samples, a task might have been suspended and resumed. Any of these proves that there was no pause:
 ///
@@ -7,11 +7,11 @@
 /// - Without watchpoints: the task was not enqueued. A suspension that resumes at once is missed.
 struct JobTracker {
   struct Observation {
-    /// Before the first word was read, in nanoseconds.
+    /// Time before the first word was read, in nanoseconds.
     var time: UInt64
-    /// After the last word was read; 0: `time`.
+    /// Time after the last word was read; 0: equal to `time`.
     var readTime: UInt64 = 0
-    /// 0: none.
+    /// Address of the current task; 0: none.
     var task: UInt64
     /// Words of the task that change when it is enqueued or suspended, but not while it runs.
     var words: [UInt64] = []
@@ -19,9 +19,9 @@ struct JobTracker {
     var priority: UInt8 = 0
     /// CPU time of the thread in nanoseconds; 0: unknown.
     var used: UInt64 = 0
-    /// `nil`: no watchpoint was set at the last sample.
+    /// Whether a watchpoint was hit; `nil`: none was set at the last sample.
     var isHit: Bool?
-    /// Changes when the task is enqueued; `nil` if enqueues are not counted.
+    /// A counter of the task's enqueues; `nil` if enqueues are not counted.
     var enqueues: UInt32?
   }
 
@@ -42,7 +42,7 @@ struct JobTracker {
 
   private var state = State.unknown
   private var last: Observation?
-  /// Beyond this distance of two samples, the process might have been stopped in between.
+  /// Two samples further apart might span a stop of the process.
   private let apartMax: UInt64
   /// Number of samples before the next watchpoint. Each watchpoint that is hit doubles the wait.
   private var wait = 0

@@ -3,8 +3,8 @@ import Glibc
 
 /// Hardware watchpoints that detect whether a thread has begun another job or its task has reached a suspension point.
 ///
-/// The runtime writes the current task to a word of the thread at each job, and the resume function to the task at each
-/// suspension point, even if the task continues at once.
+/// At each job, the runtime writes the current task to a word of the thread. At each suspension point, even one without
+/// a wait, it writes the resume function to the task.
 struct JobWatchpoints: @unchecked Sendable {
   // SAFETY: the memory that the kernel writes is only read.
   private var job = clinux_watchpoint()
@@ -16,7 +16,7 @@ struct JobWatchpoints: @unchecked Sendable {
   /// include/swift/ABI/Task.h).
   static let resumption: UInt64 = 56
 
-  /// `nil` if no watchpoint is set.
+  /// Returns whether a watchpoint was hit or `task` is new; `nil` if no watchpoint is set.
   func areHit(_ task: UInt64) -> Bool? {
     guard self.task != 0 else { return nil }
     if task != self.task { return true }
@@ -24,7 +24,7 @@ struct JobWatchpoints: @unchecked Sendable {
       || withUnsafePointer(to: pause) { clinux_watchpoint_is_hit($0) }
   }
 
-  /// The errno value of the kernel's refusal.
+  /// The permanent error of a first attempt; `nil` if watchpoints work.
   static let refusal: Int32? = {
     var watchpoints = JobWatchpoints()
     defer { watchpoints.clear() }
@@ -38,7 +38,7 @@ struct JobWatchpoints: @unchecked Sendable {
   /// Permanent errors, unlike those of an ended thread or of registers in use by a debugger.
   static let refusals: Set<Int32> = [EACCES, EPERM, ENOSYS, ENOENT, EOPNOTSUPP, ENODEV, EINVAL]
 
-  /// The word of thread `id` at `place` holds the address of `task`. Returns 0 or an errno value.
+  /// Watches the word of thread `id` at `place`, which holds the address of `task`. Returns 0 or an errno value.
   mutating func set(_ id: Int32, _ task: UInt64, at place: UInt64) -> Int32 {
     clear()
     var error = clinux_watchpoint_set(&job, id, place)

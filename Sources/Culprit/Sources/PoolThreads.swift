@@ -3,7 +3,7 @@ import CCulpritObserver
 import Glibc
 import Synchronization
 
-/// The threads of Swift's pool: which of them work while a ping waits, and how long each has been in one job.
+/// The threads of Swift's pool that work while a ping waits, and the long jobs of all pool threads.
 final class PoolThreads: Sendable {
   private struct State {
     var slot: UnsafeMutablePointer<observer_slot>?
@@ -11,7 +11,7 @@ final class PoolThreads: Sendable {
     var isWaiting = false
     var next: UInt64 = 0
     var hasEnded = false
-    /// Each priority has separate threads. `nil` before the first ping has run.
+    /// The priority of pings, because each priority has separate threads. `nil` before the first ping has run.
     var priority: UInt8?
     var jobs = JobSlots()
     var watchpointError: Int32?
@@ -85,7 +85,6 @@ final class PoolThreads: Sendable {
     wake.notify()
   }
 
-  /// Called when a ping has waited longer than one interval.
   func pingWaits() {
     let isNew = guarded.withLock { guarded in
       guard !guarded.state.isWaiting else { return false }
@@ -128,7 +127,7 @@ final class PoolThreads: Sendable {
         let enqueues = observer_enqueues_of(thread.task)
         var seen = TaskThreads.observe(thread.threadID, thread.task, at: thread.place)
         seen.time = start
-        // Read at once, so that later hits count for the next sample.
+        // Read at once, so later hits count for the next sample.
         seen.isHit = workers.all[thread.threadID].flatMap { $0.watchpoints.areHit(seen.task) }
         // Enqueues to the separate queue of an actor are not counted.
         if countsEnqueues, thread.tracking.executor == 0 { seen.enqueues = enqueues }
@@ -155,7 +154,7 @@ final class PoolThreads: Sendable {
 
   private func later(_ now: UInt64, by interval: UInt64, atLatest latest: UInt64 = .max) -> UInt64 {
     guarded.withLock { guarded in
-      // A ping that became late meanwhile needs an immediate round.
+      // A ping that became late during this round needs an immediate round.
       if guarded.state.next <= now { guarded.state.next = min(now &+ interval, latest) }
       return guarded.state.next
     }
@@ -182,8 +181,8 @@ final class PoolThreads: Sendable {
         follow(observed, &worker)
         workers.all[id] = worker
       }
-      // A waiting ping means that all pool threads are busy, which is one stall: the pool's. Until it is declared, a
-      // job can still be a separate stall, because a thread might become free.
+      // A waiting ping means that all pool threads are busy: one stall, of the pool. Before its declaration, each job
+      // can become a separate stall, because a thread might become free.
       let (isNew, stalled): (Bool, Set<Int32>?) = guarded.withLock { guarded in
         let isNew = guarded.state.jobs.deferStalls(of: waitedFor)
         return (isNew, guarded.state.isPoolStalled ? guarded.state.jobs.endAllButStalled(of: waitedFor) : nil)

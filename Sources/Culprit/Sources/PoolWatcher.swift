@@ -4,8 +4,8 @@ import Synchronization
 
 /// The thread that samples the threads of pools.
 ///
-/// It reads the memory of other threads, which the kernel might block, so no other thread waits for it. Without it, a
-/// stall of the pool has one sample of all pool threads.
+/// The kernel might block reads of other threads' memory, so no other thread waits for the watcher. Without it, a stall
+/// of the pool has one sample of all pool threads.
 final class PoolWatcher: Sendable {
   private struct State {
     var pools: [PoolThreads] = []
@@ -36,7 +36,7 @@ final class PoolWatcher: Sendable {
     }
     if let error { throw .threadNotStarted(error) }
     let pool = PoolThreads(search, queueLayout, wake, lease)
-    // Without the watcher thread the pool would never be sampled.
+    // If the search has failed, there is no watcher thread that would remove the pool.
     if !search.hasFailed { state.withLock { $0.pools.append(pool) } }
     return pool
   }

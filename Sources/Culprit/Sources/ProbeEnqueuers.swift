@@ -3,15 +3,15 @@ import Synchronization
 
 /// The threads that send pings through closures of the application.
 ///
-/// The leader sends all pings in turn. If a closure blocks it for a second, a spare thread takes over, so a blocking
-/// closure stops only the pings of one source.
+/// The leader sends all pings in turn. If a closure blocks for a second, a spare thread takes over, so only one source
+/// loses its pings.
 final class ProbeEnqueuers: Sendable {
   /// Time in a closure after which another thread takes over, in nanoseconds.
   static let patience: UInt64 = 1_000_000_000
-  /// Includes threads blocked in closures.
+  /// Limit of threads, including those blocked in closures.
   private static let threadsMax = 8
 
-  private struct HandOver {
+  private struct ClosureCall {
     var source: ProbedSource
     var since: UInt64
   }
@@ -19,11 +19,11 @@ final class ProbeEnqueuers: Sendable {
   private struct State {
     var sources: [ProbedSource] = []
     /// The closure call that the leader is in.
-    var current: HandOver?
+    var current: ClosureCall?
     /// The closure calls of threads that lost the lead.
-    var heldUp: [HandOver] = []
+    var blocked: [ClosureCall] = []
     var leader: Int?
-    /// In nanoseconds; 0: at once.
+    /// Time of the next round in nanoseconds; 0: at once.
     var next: UInt64 = 0
     /// Number of requests for an immediate round.
     var calls = 0
@@ -32,7 +32,7 @@ final class ProbeEnqueuers: Sendable {
     var isMaking = false
     var isStopping = false
 
-    var spares: Int { threads.count - 1 - heldUp.count }
+    var spares: Int { threads.count - 1 - blocked.count }
   }
 
   private let state = Mutex(State())
@@ -48,7 +48,7 @@ final class ProbeEnqueuers: Sendable {
       } catch {
         return error
       }
-      // Created in advance: thread creation might fail or block during a stall.
+      // A spare thread is created in advance: thread creation might fail or block during a stall.
       if !isStarted { try? start() }
       isStarted = true
       return nil
@@ -70,7 +70,7 @@ final class ProbeEnqueuers: Sendable {
 
   func remove(_ source: ProbedSource) { state.withLock { $0.sources.removeAll { $0 === source } } }
 
-  /// Waits until `deadline` for calls to return. Returns whether all threads have ended.
+  /// Waits until `deadline` for closures to return. Returns whether all threads have ended.
   func stop(until deadline: UInt64) -> Bool {
     let threads = state.withLock { state in
       state.isStopping = true
@@ -84,11 +84,11 @@ final class ProbeEnqueuers: Sendable {
 
   var problems: [String] {
     let now = clinux_clock_ns()
-    let (current, heldUp, spares) = state.withLock { ($0.current, $0.heldUp, $0.spares) }
-    let late = (heldUp + [current].compactMap { $0 }).filter { now > $0.since &+ Self.patience }
-    var sentences = late.map { handOver in
-      let time = Duration.seconds(Int64(clinux_clock_between_ns(handOver.since, now) / 1_000_000_000))
-      let source = handOver.source.description
+    let (current, blocked, spares) = state.withLock { ($0.current, $0.blocked, $0.spares) }
+    let late = (blocked + [current].compactMap { $0 }).filter { now > $0.since &+ Self.patience }
+    var sentences = late.map { call in
+      let time = Duration.seconds(Int64(clinux_clock_between_ns(call.since, now) / 1_000_000_000))
+      let source = call.source.description
       return "no probes in \(source): its closure has not returned for \(time)"
     }
     if let current, late.contains(where: { $0.source === current.source }), spares <= 0 {
@@ -136,13 +136,13 @@ final class ProbeEnqueuers: Sendable {
     let seen = wake.seen
     startSpare()
     let (sources, calls) = state.withLock { state in
-      (state.sources.filter { source in !state.heldUp.contains { $0.source === source } }, state.calls)
+      (state.sources.filter { source in !state.blocked.contains { $0.source === source } }, state.calls)
     }
     var next = UInt64.max
     for source in sources {
       let isLeading = state.withLock { state in
         guard state.leader == number, !state.isStopping else { return false }
-        state.current = HandOver(source: source, since: clinux_clock_ns())
+        state.current = ClosureCall(source: source, since: clinux_clock_ns())
         return true
       }
       guard isLeading else { return }
@@ -152,7 +152,7 @@ final class ProbeEnqueuers: Sendable {
         return state.leader != number
       }
       if isReplaced {
-        callLeader { state in state.heldUp.removeAll { $0.source === source } }
+        callLeader { state in state.blocked.removeAll { $0.source === source } }
         return
       }
     }
@@ -174,7 +174,7 @@ final class ProbeEnqueuers: Sendable {
       }
       guard let current = state.current else { return (true, max(now, state.next)) }
       guard now >= current.since &+ Self.patience else { return (true, current.since) }
-      state.heldUp.append(current)
+      state.blocked.append(current)
       state.current = nil
       state.leader = number
       return (true, nil)

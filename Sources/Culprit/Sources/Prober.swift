@@ -4,10 +4,10 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// Sends pings to sources without a begin and an end that could be marked: queues, executors, other libraries' loops.
+/// Sends pings to sources whose work cannot be marked: queues, executors, other libraries' loops.
 ///
-/// A ping is a work item from its sending until it runs. Each source has at most one outstanding ping, so that a
-/// stalled source is not flooded. ``ProbeEnqueuers`` sends pings through code of the application.
+/// A ping is a work item from its sending until it runs. Each source has at most one outstanding ping, so a stalled
+/// source is not flooded. ``ProbeEnqueuers`` sends pings through code of the application.
 final class Prober: Sendable {
   private struct State {
     var sources: [ProbedSource] = []
@@ -43,11 +43,10 @@ final class Prober: Sendable {
     enqueuers.remove(source)
   }
 
-  /// Sentences about sources without pings because a closure of the application has not returned.
+  /// A sentence for each source that gets no pings because a closure of the application has not returned.
   var problems: [String] { enqueuers.problems }
 
-  /// Waits until `deadline` for a ping that is being sent, unless called by the sending code. Returns whether none is
-  /// being sent.
+  /// Waits until `deadline` for a ping that is being sent, unless the caller sends it. Returns whether none is left.
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { state in
       state.isStopping = true
@@ -85,7 +84,7 @@ final class ProbedSource: Sendable {
 
   private struct State {
     var isOutstanding = false
-    /// A library might run an earlier ping a second time.
+    /// The number of the last ping.
     var number: UInt64 = 0
     var isStopped = false
     var next: UInt64 = 0
@@ -102,7 +101,7 @@ final class ProbedSource: Sendable {
   }
 
   let description: String
-  /// Whether `send` is code of the application, which might not return.
+  /// Whether `send` calls code of the application, which might not return.
   let isHandedOver: Bool
   private let lease: SlotRegistry.Lease
   private let guarded = Mutex(Guarded())
@@ -124,7 +123,7 @@ final class ProbedSource: Sendable {
     self.lease = lease
     self.worker = worker
     let mask = HandlerMask()
-    // Only Culprit's own `send` counts as working; the application's code can take any time.
+    // Only Culprit's own `send` delays a fork(2); the application's code can take any time.
     self.send = { ping in
       mask.run { if isHandedOver { send(ping) } else { blockingFork { send(ping) } } }
     }
@@ -186,7 +185,7 @@ final class ProbedSource: Sendable {
     return item != 0 && now >= item &+ interval
   }
 
-  /// Afterwards, sending counts as waiting for the source.
+  /// Longer sending counts as waiting for the source.
   private static let sendingMax = Duration.seconds(1)
 
   private static let intervalWhileOff: UInt64 = 1_000_000_000
@@ -200,7 +199,7 @@ final class ProbedSource: Sendable {
     var pointer: UnsafeMutablePointer<observer_thread>?
   }
 
-  /// Runs in the source.
+  /// Called in the source by the ping.
   private func answered(_ number: UInt64, sentAt sent: UInt64) {
     let now = clinux_clock_ns()
     // A child of fork(2) can inherit the ping, but its parent owns the slot.
@@ -209,7 +208,7 @@ final class ProbedSource: Sendable {
     var holds = true
     if case .addresses(_, _, let check) = worker { holds = check() }
     let isLast = guarded.withLock { guarded in
-      // A library that runs a ping twice must not end a later one.
+      // A library that runs a ping twice must not end a later ping.
       guard guarded.state.isOutstanding, guarded.state.number == number else { return false }
       lease.slot.end()
       observer_series_probe(lease.series.counts, clinux_clock_between_ns(sent, now))
@@ -228,7 +227,7 @@ final class ProbedSource: Sendable {
     if isLast { SlotRegistry.shared.end(lease) }
   }
 
-  /// An outstanding ping keeps its slot until it returns.
+  /// An outstanding ping keeps the slot until it has run.
   func stop() {
     // A child of fork(2) has no prober thread.
     guard lease.isOurs else { return }

@@ -5,15 +5,14 @@ import Glibc
 
 /// Offsets of the draining thread and of the waiting blocks in libdispatch's queues.
 ///
-/// The undocumented layout is determined with test queues: which words change when blocks are added, and which word
-/// holds this thread's id while it runs a block. Without an unambiguous result, the thread that works on a queue is
-/// unknown.
+/// Test queues reveal the undocumented layout: the words that change when blocks are added, and the word that holds the
+/// id of the thread in a block. Without a unique result, the thread that works on a queue is unknown.
 struct QueueLayout: Hashable, Sendable {
   /// In bytes from the beginning of the queue.
   private var owner: Int
   private var firstWaiting: Int
   private var lastWaiting: Int
-  /// The link to the next block in a waiting block.
+  /// Offset of the link to the next block in a waiting block.
   private var next: Int?
   private var target: Int?
 
@@ -29,7 +28,7 @@ struct QueueLayout: Hashable, Sendable {
     return layout
   }()
 
-  /// In words, as asserted by libdispatch. Memory behind it can change at any time or be unmapped.
+  /// Size of a queue in words, as asserted by libdispatch. Memory behind a queue can change at any time or be unmapped.
   private static let words = 16
   /// The size of a block's continuation. Tasks are larger.
   private static let waitingWords = 8
@@ -41,7 +40,7 @@ struct QueueLayout: Hashable, Sendable {
     var beside: [UInt64] = []
     var running: [UInt64] = []
     var threadID: UInt32 = 0
-    /// A third queue, which targets the second one, and the address of the second one.
+    /// A third queue, which targets the second queue at `targetAddress`.
     var targeting: [UInt64] = []
     var targetAddress: UInt64?
     /// Possible waiting blocks by address.
@@ -83,7 +82,7 @@ struct QueueLayout: Hashable, Sendable {
 
   private init?(_ contents: Contents) {
     let (idle, one, two) = (contents.idle, contents.one, contents.two)
-    // A second block leaves the first waiting block unchanged, but not the last.
+    // A second block changes the word for the last waiting block, but not the word for the first.
     let firsts = (0..<Self.words).filter { idle[$0] == 0 && one[$0] != 0 && two[$0] == one[$0] }
     var ends: [(first: Int, last: Int)] = []
     for first in firsts {
@@ -112,10 +111,10 @@ struct QueueLayout: Hashable, Sendable {
 
   private static let threadMask: UInt32 = 0x3fff_ffff
 
-  /// Returns the address of the word that holds the id of the draining thread; 0 if the queue cannot be read.
+  /// Returns the address of the draining thread's id; 0 if the queue cannot be read.
   func ownerTIDAddress(of queue: DispatchQueue) -> UInt64 { Self.object(of: queue).map { $0 + UInt64(owner) } ?? 0 }
 
-  /// Returns the address of the word that holds the first waiting block; 0 if the queue cannot be read.
+  /// Returns the address of the pointer to the first waiting block; 0 if the queue cannot be read.
   func queueHeadAddress(of queue: DispatchQueue) -> UInt64 {
     Self.object(of: queue).map { $0 + UInt64(firstWaiting) } ?? 0
   }
@@ -125,7 +124,7 @@ struct QueueLayout: Hashable, Sendable {
     Self.content(object, words: Self.words).isEmpty ? nil : object + UInt64(firstWaiting)
   }
 
-  /// The caller runs a block of `queue`. False for concurrent queues.
+  /// Returns whether `queue`, of which the caller runs a block, stores the thread's id. False for concurrent queues.
   func isDrainedByCaller(_ queue: DispatchQueue) -> Bool {
     observer_slot_owner(ownerTIDAddress(of: queue)) == clinux_task_self()
   }

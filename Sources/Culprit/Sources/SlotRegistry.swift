@@ -6,25 +6,24 @@ import Synchronization
 
 /// The owners of the target slots. The process has one registry, like the slots themselves.
 ///
-/// A loop can outlive its watchdog and continue to mark its slot, so that slot must not be leased again. A child of
-/// fork(2) begins with an empty registry; its parent's leases have no effect there and take no lock.
+/// A loop can outlive its watchdog and mark its slot, which must not be leased again. A child of fork(2) begins with an
+/// empty registry, in which leases of the parent have no effect and take no lock.
 final class SlotRegistry: Sendable {
   struct Lease: @unchecked Sendable {
     // SAFETY: the slot table is never freed, and its fields are atomic.
     let slot: UnsafeMutablePointer<observer_slot>
     let index: Int
     let generation: UInt32
-    /// A child of fork(2) has copies of its parent's leases.
+    /// The leasing process. A child of fork(2) has copies of its parent's leases.
     let process: UInt32
     /// The counters for probe latencies.
     let series: Series
-    /// The control block of the slot's monitor.
     let control: ControlBlock
 
-    /// A child of fork(2) can still mark its parent's slot, without effect.
+    /// Whether this process made the lease. A child of fork(2) can mark its parent's slot, without effect.
     var isOurs: Bool { clinux_process_is(process) }
 
-    /// Begins and ends a scope without a time limit, if the lease still owns the slot.
+    /// Begins a scope without a time limit, if the lease still owns the slot. ``exemptNoMore()`` ends it.
     func exempt() { observer_slot_exempt(slot, generation) }
     func exemptNoMore() {
       guard observer_slot_exempt_no_more(slot, generation), isOurs else { return }
@@ -35,7 +34,7 @@ final class SlotRegistry: Sendable {
 
   private struct Owner {
     var source: WatchedSource
-    /// `source` has a number added if another watchdog of the process uses the name.
+    /// The requested source. `source` has a number added if another watchdog uses the name.
     var asked: WatchedSource
     /// The number of the watchdog's start; 0 for Culprit's own sources.
     var start: UInt64
@@ -47,7 +46,7 @@ final class SlotRegistry: Sendable {
     var hasStopped = false
   }
 
-  /// `nil`: the configuration's.
+  /// The limits of a source; `nil`: the configuration's value.
   private struct Limits {
     var threshold: Duration?
     var interval: Duration?
@@ -60,7 +59,7 @@ final class SlotRegistry: Sendable {
     var source: WatchedSource
   }
 
-  /// The recorder can receive the last work items of former owners.
+  /// Number of former owners kept, whose last work items might reach the recorder late.
   private static let formerMax = 4096
 
   private struct State {
@@ -214,7 +213,7 @@ final class SlotRegistry: Sendable {
     return try lease.get()
   }
 
-  /// Marked loops and probed loops are both event loops in reports.
+  /// Returns whether two sources look equal in reports, which call marked and probed loops "event loop".
   private static func readAlike(_ one: WatchedSource, _ other: WatchedSource) -> Bool {
     one.name == other.name && one.kind.description == other.kind.description
   }
@@ -249,8 +248,7 @@ final class SlotRegistry: Sendable {
     observer_control_tick_by(control.pointer, clinux_clock_ns() &+ time.wholeNanoseconds)
   }
 
-  /// Marks the beginning of a work item on `thread`, or on the thread named by the slot's words if `nil`. It counts
-  /// after `delay`.
+  /// Marks that a work item begins after `delay` on `thread`, or on the thread named by the slot's words if `nil`.
   func begin(
     _ lease: Lease,
     for thread: UnsafeMutablePointer<observer_thread>?,
@@ -261,7 +259,7 @@ final class SlotRegistry: Sendable {
     tick(after: delay + suspicion)
   }
 
-  /// Samples the work as configured, or `rarely`, once an hour, because its stall is only counted.
+  /// Samples the work as configured, or once an hour if `rarely`, for a stall that is only counted.
   func sample(_ index: Int, generation: UInt32, rarely: Bool) {
     state.withLock { state in
       guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation,
@@ -296,7 +294,7 @@ final class SlotRegistry: Sendable {
     return item != 0 && item == lease.slot.item
   }
 
-  /// Keeps the end of `text` that fits.
+  /// Labels the work with the end of `text` that fits.
   func label(_ lease: Lease, _ text: String) {
     labelBytes(of: text).withUnsafeBufferPointer { buffer in
       // SAFETY: the bytes are copied before the call returns.
@@ -306,7 +304,7 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Ends the work item and the watch. The owner can continue to mark the slot, which is not leased again meanwhile.
+  /// Ends the work item and the watch. The owner can continue to mark the slot, which is not leased again.
   func stop(_ lease: Lease) {
     guard lease.isOurs else { return }
     state.withLock { state in
@@ -346,7 +344,7 @@ final class SlotRegistry: Sendable {
     state.withLock { state in state.owners.indices.contains(index) ? state.owners[index]?.source : nil }
   }
 
-  /// Leaves out probes that are not late.
+  /// Returns the work items under way, without probes that are not late.
   func workUnderWay(at now: UInt64) -> [(source: WatchedSource, view: observer_slot_snapshot, label: String)] {
     let present = state.withLock { state in
       state.owners.enumerated()
@@ -373,7 +371,7 @@ final class SlotRegistry: Sendable {
 
   func allSeries() -> [(source: StallReport.Source, series: Series)] { state.withLock { $0.series.all } }
 
-  /// With the names of the sources in metrics.
+  /// Returns the watched sources with their names in metrics.
   func watched() -> [(index: Int, source: StallReport.Source)] {
     state.withLock { state in
       state.owners.enumerated().compactMap { index, owner in

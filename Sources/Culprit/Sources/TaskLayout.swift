@@ -4,8 +4,7 @@ import Synchronization
 
 /// Offsets of a thread's current task and executor tracking in the thread-local storage of Swift's runtime.
 ///
-/// The undocumented layout is determined inside tasks, whose addresses are known. An offset that any thread contradicts
-/// is discarded.
+/// Tasks with known addresses reveal the undocumented layout. An offset that any thread contradicts is discarded.
 struct TaskLayout: Hashable, Sendable {
   /// Offsets from the thread pointer.
   var task: Int64
@@ -17,7 +16,7 @@ struct TaskLayout: Hashable, Sendable {
     var implementation: UInt64
     var taskExecutor: UInt64
 
-    /// The pool's threads run the task: for no actor, or for an actor without a custom executor.
+    /// Whether the pool's threads run the task: for no actor, or for an actor without a custom executor.
     var isPool: Bool { implementation == 0 && taskExecutor == 0 }
 
     static let words = 3
@@ -40,7 +39,7 @@ final class TaskLayoutSearch: Sendable {
   }
 
   private let state = Mutex(State.searching(Seen()))
-  /// `nil`: the search is impossible.
+  /// The searched offsets; `nil`: the search is impossible.
   private let storage: Range<Int64>?
 
   /// Number of tasks that suffice if they ran on one thread. On two threads, two tasks can suffice.
@@ -57,7 +56,7 @@ final class TaskLayoutSearch: Sendable {
   /// For tests.
   init(in storage: Range<Int64>) { self.storage = storage }
 
-  /// The runtime alone has 32 bytes; a statically linked executable has more.
+  /// Limit of the storage. The runtime alone has 32 bytes; a statically linked executable has more.
   private static let storageMax: Int64 = 1 << 16
 
   /// `nil` while the layout is unknown.
@@ -75,7 +74,7 @@ final class TaskLayoutSearch: Sendable {
     }
   }
 
-  /// Adds the offsets seen by the calling task, which the pool must run for no actor.
+  /// Adds the offsets found in the calling task, which must run on the pool without an actor.
   func observeCurrentTask() {
     guard let storage, isSearching else { return }
     let current = TaskProbe.current

@@ -2,7 +2,7 @@ import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
-/// Determines the layout of tasks in Swift's runtime with test tasks, once in a process.
+/// Determines the layout of tasks in Swift's runtime with test tasks, once a process.
 ///
 /// Samplers use the layout to find the awaiting callers of a running task and the state of a suspended one.
 final class TaskProbe: Sendable {
@@ -18,7 +18,7 @@ final class TaskProbe: Sendable {
     // SAFETY: the fields are numbers and do not change after publication.
     var value: observer_task_layout
 
-    /// Without the offset of task-local values, labels are not read.
+    /// The layout without task-local values, so samplers read no labels.
     var withoutLabels: Layout {
       var layout = self
       layout.value.locals = 0
@@ -41,7 +41,7 @@ final class TaskProbe: Sendable {
     guard !hasBegun.load(ordering: .relaxed), !hasBegun.exchange(true, ordering: .relaxed) else { return }
     Task.detached(priority: .high) { [self] in
       var layout = await findOut()
-      // On a busy machine the test tasks might not have been in the expected states.
+      // On a busy machine, test tasks might miss the expected states.
       for _ in 0..<Self.attemptsMore where layout == nil && !search.hasFailed {
         try? await Task.sleep(for: .milliseconds(200))
         layout = await findOut()
@@ -52,7 +52,7 @@ final class TaskProbe: Sendable {
     }
   }
 
-  /// Does nothing outside tasks, so that a process without tasks stays without.
+  /// Does nothing outside tasks, so a process without tasks stays without.
   func startInTask() {
     guard !hasBegun.load(ordering: .relaxed), Self.current != 0 else { return }
     start()
@@ -86,7 +86,7 @@ final class TaskProbe: Sendable {
   }
 
   private static let attemptsMore = 10
-  /// Must suffice for ``search``.
+  /// Number of rounds that suffices for ``search``.
   private static let rounds = 8
 
   private func findOut() async -> Layout? {
@@ -150,7 +150,7 @@ final class TaskProbe: Sendable {
     words.nonzeroBitCount == 1 ? UInt32(words.trailingZeroBitCount) : nil
   }
 
-  /// 0 outside tasks.
+  /// The address of the current task; 0 outside tasks.
   static var current: UInt64 {
     withUnsafeCurrentTask { task in
       guard let task, MemoryLayout<UnsafeCurrentTask>.size == MemoryLayout<UInt64>.size else { return 0 }
@@ -198,14 +198,14 @@ final class TaskProbe: Sendable {
           found = place
           if count == resumptions { return found }
         }
-        // `yield` lets the other task run if the pool has one thread. The sleep gives it time to get a CPU before all
-        // samples are over.
+        // `yield` lets the waiting task run if the pool has one thread. The sleep gives that task time to get a CPU
+        // before the last sample.
         if round.isMultiple(of: 10) { try? await Task.sleep(for: .milliseconds(1)) } else { await Task.yield() }
       }
       return 0
     }
     async let found = observe()
-    // This task waits for nothing else in this time.
+    // Until then, this task suspends only in `wait`.
     while !isDone.load(ordering: .relaxed) { await wait() }
     return await found
   }

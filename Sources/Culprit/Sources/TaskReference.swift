@@ -21,7 +21,7 @@ struct FollowedTask {
     self.init(address, observer_swift_task_id(address))
   }
 
-  /// Empty if the task has none or has ended.
+  /// Empty if the task has no label or has ended.
   var label: String {
     var label = observer_label()
     observer_swift_task_known_label(address, id, &label)

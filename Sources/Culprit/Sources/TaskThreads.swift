@@ -2,7 +2,7 @@ import CCulpritLinux
 import CCulpritObserver
 import Glibc
 
-/// The threads that run tasks, found from outside these threads.
+/// The threads that run tasks, found in the memory of all threads.
 struct TaskThreads: ~Copyable {
   struct Running: Equatable {
     var threadID: Int32
@@ -40,7 +40,7 @@ struct TaskThreads: ~Copyable {
         continue
       }
       guard task != 0, tracking != 0, let tracked = TaskLayoutSearch.tracking(at: tracking) else { continue }
-      // Otherwise the words are another thread's.
+      // Another thread might have taken over the memory of an ended one.
       guard clinux_thread_pointer_is(thread.pointer, thread.tid) else {
         listed = 0
         continue
@@ -54,7 +54,7 @@ struct TaskThreads: ~Copyable {
     let first = min(layout.task, layout.tracking)
     let length = Int(max(layout.task, layout.tracking) - first) + 8
     var words: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
-    // Usually adjacent, so that one call reads both.
+    // The words are usually adjacent, so one call reads both.
     if length <= MemoryLayout.size(ofValue: words) {
       guard clinux_memory_read(pointer &+ UInt64(bitPattern: first), &words, length) else { return nil }
       return withUnsafeBytes(of: words) { bytes in

@@ -17,7 +17,7 @@ extension Watchdog {
     public var system: Duration
     /// CPU time of the stuck thread; `nil` if unknown.
     public var thread: Duration?
-    /// The time covered by ``thread``: since its first sample.
+    /// The time covered by ``thread``: since the thread's first sample.
     public var threadElapsed: Duration
     /// The number of CPUs of the machine.
     public var cpuCount: Int

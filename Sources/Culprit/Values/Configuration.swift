@@ -20,7 +20,7 @@ extension Watchdog {
     /// Requests from outside the process.
     public var control = Control()
     /// Whether the watchdog watches; default: `true`. ``Watchdog/reconfigure(_:)`` or the configuration file can switch
-    /// it on and off. With `CULPRIT_ENABLED=no` in the environment nothing is started, and it cannot be switched on.
+    /// it on and off. With `CULPRIT_ENABLED=no` in the environment, nothing is started or can be switched on.
     public var isEnabled = true
 
     /// Creates the default configuration, except for the given values.
@@ -48,8 +48,8 @@ extension Watchdog.Configuration {
     public var threshold = Duration.seconds(4)
 
     /// The age at which a stall is a hang, for work items with ``threshold``. At least the threshold; default (`nil`):
-    /// 8 s, or twice the threshold if that is longer. The delay after the threshold is the same for sources with their
-    /// own thresholds.
+    /// 8 s, or twice the threshold if that is longer. Sources with their own thresholds have the same delay after the
+    /// threshold.
     public var hangThreshold: Duration?
 
     /// The longest average time between samples after the threshold; from 10 ms to the threshold. Default (`nil`): 1 s,
@@ -109,7 +109,7 @@ extension Watchdog.Configuration {
     /// paths of sources or libraries with everything below them (`/srv/build/shop`).
     public var ownModules: [String] = []
 
-    /// Functions of the application that are skipped, so that their callers are the culprit; default: none. Forms:
+    /// Functions of the application that are skipped, so their callers are the culprit; default: none. Forms:
     /// `Lock.lock()`, without labels `Lock.lock`, with the module `Shop.Lock.lock()`, with all members `Lock.*`.
     /// Functions named `lock`, `withLock`, `acquire`, `wait` and similar are skipped by default if they only wait in
     /// one blocking call; `!Lock.wait` prevents that.
@@ -120,8 +120,8 @@ extension Watchdog.Configuration {
     /// ``fetchPatience``, and `stop()` at most 1.5 s. The watchdog makes no other use of the network.
     public var fetchesDebugInformation = false
 
-    /// The longest time a report waits for debug information from servers, for all its files together; default: 5 s. A
-    /// later file is used for the next report.
+    /// The longest time a report waits for debug information from servers, for all files together; default: 5 s. A file
+    /// that arrives later is used for the next report.
     public var fetchPatience = Duration.seconds(5)
   }
 

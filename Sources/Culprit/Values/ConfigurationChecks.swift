@@ -111,7 +111,7 @@ extension Watchdog.Configuration {
     }
   }
 
-  /// Throws if a changed setting is fixed while the watchdog runs.
+  /// Applies `change`. Throws if a changed setting is fixed while the watchdog runs.
   func changed(_ change: (inout Configuration) -> Void) throws(WatchdogError) -> Configuration {
     var changed = self
     change(&changed)

@@ -22,7 +22,7 @@ extension Watchdog {
     public let reason: Reason
     /// The age of the activity.
     public let age: Duration
-    /// The number of unreported leaks since the last report with the same place and reason.
+    /// The number of unreported leaks since the last report with the same beginning and reason.
     /// ``Watchdog/Configuration/Reporting`` limits the reports.
     public let repeats: Int
     /// The state of the task that began the activity, in a few words; `nil` if unknown, or without a task.

@@ -6,8 +6,8 @@ extension Watchdog {
   ///
   ///     response.body = watchdog.metrics.prometheusText()
   ///
-  /// Counts belong to the process. They only grow, also when watchdogs are stopped and started again. A child of
-  /// fork(2) begins at 0.
+  /// Counts belong to the process and only grow, even if watchdogs are stopped and started again. A child of fork(2)
+  /// begins at 0.
   public struct Metrics: Sendable, Hashable {
     /// The counts of each source, in the order in which the sources were first watched.
     ///

@@ -14,14 +14,14 @@ extension Watchdog {
     public let executable: String
     /// The start of the watchdog.
     public let since: StallReport.Timestamp
-    /// The signal that ended the run: a fatal signal, or SIGTERM without a handler of the service. `nil` if there was
-    /// none, or one that cannot be recorded, such as SIGKILL.
+    /// The signal that ended the run: a fatal signal, or SIGTERM without a handler of the service. `nil` without a
+    /// signal, and for a signal that cannot be recorded, such as SIGKILL.
     public let signal: Int32?
     /// The work that was stuck when the run ended.
     public let hangs: [FatalHang]
     /// The paths of the run's stall files, including those of ended stalls.
     public let files: [String]
-    /// One sentence for each file that cannot be read, or only in part.
+    /// One sentence for each unreadable or incomplete file.
     public let problems: [String]
     let texts: [String]
 
@@ -39,12 +39,12 @@ extension Watchdog {
       public var rawValue: String
       /// Accepts unknown values.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// The watchdog was stopped or the process exited, without a hang, or the process replaced its program by
-      /// execve(2) while no work was stuck.
+      /// While no work was stuck, the watchdog was stopped, the process exited, or the process replaced its program by
+      /// execve(2).
       public static let cleanExit = Ending(rawValue: "cleanExit")
       /// SIGTERM, for which the service had no handler, while no work was stuck.
       public static let terminated = Ending(rawValue: "terminated")
-      /// The process was killed, ended by a signal from outside, or replaced its program, while work was stuck, or its
+      /// While work was stuck, the process was killed, ended by a signal from outside, or replaced its program; or the
       /// watchdog was stopped during a hang.
       public static let fatalHang = Ending(rawValue: "fatalHang")
       /// A signal that leaves no trace (usually SIGKILL) or _exit(2), while no work was stuck.
@@ -53,7 +53,7 @@ extension Watchdog {
       public static let crash = Ending(rawValue: "crash")
       /// The kernel killed the process because memory was exhausted.
       public static let outOfMemory = Ending(rawValue: "outOfMemory")
-      /// As ``killed``, but the kernel killed a process outside the run's control group during that time because memory
+      /// As ``killed``, but during the run the kernel killed a process outside the run's control group because memory
       /// was exhausted. The victim might be another process.
       public static let possiblyOutOfMemory = Ending(rawValue: "possiblyOutOfMemory")
       /// The machine went down or was restarted before the end of the run.

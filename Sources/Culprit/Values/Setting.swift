@@ -142,7 +142,7 @@ struct Setting: Sendable {
     copy: { $0.sampling.interval = $1.sampling.interval }
   )
 
-  /// Only in files; in the environment, ``Environment/switchesOff`` is the counterpart.
+  /// Only for files; the environment has ``Environment/switchesOff``.
   static let enabled = Setting(
     name: "enabled",
     property: "isEnabled",

@@ -116,7 +116,7 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 }
 
-/// In characters. Texts from outside can have any length.
+/// Limit of texts from outside, in characters.
 let sentencePartMax = 200
 
 /// Escapes and truncates `text` from outside.
