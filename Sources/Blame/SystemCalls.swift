@@ -7,7 +7,7 @@ package enum SystemCalls {
     }
   }
 
-  /// Whether the call `name` with `arguments` only waits for a time: a sleep, or a poll without descriptors.
+  /// Whether the call `name` with `arguments` is a sleep, or a poll without descriptors.
   package static func isSleep(_ name: String, _ arguments: [UInt64]?) -> Bool {
     switch name {
     case "nanosleep", "clock_nanosleep": true
@@ -17,7 +17,7 @@ package enum SystemCalls {
     }
   }
 
-  /// Parses a table in which each number is followed by the names of consecutive calls.
+  /// Parses a table of numbers, each followed by the names of consecutive calls.
   private static func table(_ text: StaticString) -> [Int32: String] {
     var names: [Int32: String] = [:]
     var number: Int32 = 0

@@ -11,7 +11,7 @@ package struct AvailableValues: Hashable, Sendable {
   private var services = Tally()
   private var hosts = Tally()
   private var builds = Tally()
-  /// Labels of the stalls that only `--label` and `--signature` exclude.
+  /// Labels of the stalls that only `--label` or `--signature` excludes.
   private var labels = Tally()
   /// Signatures of the stalls that only `--signature` excludes, because computing all signatures might take long.
   private var signatures = Tally()

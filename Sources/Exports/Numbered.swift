@@ -3,7 +3,7 @@ struct Numbered<Value: Hashable> {
   private(set) var all: [Value] = []
   private var numbers: [Value: Int] = [:]
 
-  /// Returns the number of `value`, which is added if it is new.
+  /// Returns the number of `value`. Adds a new value.
   mutating func number(_ value: Value) -> Int {
     if let number = numbers[value] { return number }
     numbers[value] = all.count

@@ -69,7 +69,7 @@ package struct PageWriter {
       left.removeFirst(whole)
     }
     // A sink in memory throws no errors. If zlib has no memory, neither has the page.
-    guard let gzip = GzipSink(sink) else { preconditionFailure("no memory to compress with") }
+    guard let gzip = GzipSink(sink) else { preconditionFailure("not enough memory to compress the page") }
     try? profile.write { try gzip.write($0) }
     try? gzip.finish()
     text.append(contentsOf: Base64.encode(left))

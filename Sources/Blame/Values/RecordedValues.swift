@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-// Converts numeric codes of files and the observer to the strings of reports, which must not change when code is
+// Converts numeric codes of files and the observer to the strings of reports. The strings must not change when code is
 // renamed.
 
 extension StallReport.Source {
@@ -146,7 +146,7 @@ extension StallReport.Process {
 }
 
 extension StallReport.Function {
-  /// Converts a frame. ``displayName`` is final only when all functions of the report are known.
+  /// Converts a frame. ``displayName`` becomes final once all functions of the report are known.
   package init(_ content: FrameContent, _ rules: OwnershipRules) {
     let frame = content.resolved
     self.init(

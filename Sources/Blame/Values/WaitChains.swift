@@ -12,7 +12,7 @@ extension StallReport {
     public var sampleCount: Int
     /// Whether the last link leads back to a thread of the chain.
     public var isCycle: Bool
-    /// Whether the cycle is permanent: no wait has a timeout, and each thread was found twice in the cycle, without CPU
+    /// Whether the cycle is permanent. No wait has a timeout, and each thread was found in the cycle twice, without CPU
     /// use in between or with a wait that the kernel refused.
     public var isDeadlock: Bool
 
@@ -30,7 +30,7 @@ extension StallReport {
     public var holder: Thread
     /// Whether the thread had ended, so that no thread could release the object.
     public var hasHolderEnded: Bool
-    /// Whether the holder was observed only once, or the waiting function's name does not confirm the wait.
+    /// Whether the holder was observed only once, or no function name confirms the wait.
     public var isLikely: Bool
     /// The culprit function of the holding thread, with its share of the thread's sampled time; `nil` if no single
     /// function is to blame or the thread was not sampled.
