@@ -1,6 +1,6 @@
 import Glibc
 
-/// Some documents and an index of their words.
+/// Documents and an index of their words.
 public struct Catalog: Sendable {
   private let documents: [String]
   private var index: [Substring: [Int]] = [:]
@@ -19,7 +19,7 @@ public struct Catalog: Sendable {
   /// The numbers of the documents that contain `word`.
   public func search(_ word: String) -> [Int] { index[Substring(word)] ?? [] }
 
-  /// Rebuilds the index, at least once and for as long as `duration`. This is the culprit of the stall.
+  /// Rebuilds the index repeatedly, at least once, for `duration`. This is the culprit of the stall.
   @inline(never)
   mutating func rebuildIndex(for duration: Duration) {
     let end = ContinuousClock.now + duration
@@ -32,7 +32,7 @@ public struct Catalog: Sendable {
     } while ContinuousClock.now < end
   }
 
-  /// Writes a snapshot for as long as `duration`. This is the code that happens to run when a watchdog fires.
+  /// Writes snapshots for `duration`. This code happens to run when a watchdog fires.
   @inline(never)
   func writeSnapshot(for duration: Duration) {
     let end = ContinuousClock.now + duration
@@ -49,5 +49,5 @@ public struct Catalog: Sendable {
   }
 }
 
-/// Keeps the compiler from removing the computation of an unused result.
+/// Prevents the compiler from removing the unused computation.
 nonisolated(unsafe) private var lastChecksum: UInt64 = 0

@@ -2,35 +2,35 @@ import Glibc
 
 /// A failed socket call.
 public struct SocketError: Error, CustomStringConvertible {
-  /// The operation that failed, and the reason.
+  /// The failed operation and the reason.
   public var description: String
 
   init(_ what: String) { description = "\(what): \(String(cString: strerror(errno)))" }
 }
 
-/// Set by SIGTERM and SIGINT; storing a flag is async-signal-safe.
+/// Set by SIGTERM and SIGINT. Storing a flag is async-signal-safe.
 nonisolated(unsafe) private var shallStop: sig_atomic_t = 0
 
-/// An HTTP/1.1 server on loopback with one event loop, over poll(2). Connections are closed after one response.
+/// An HTTP/1.1 server on loopback with one event loop on poll(2). Closes connections after one response.
 public final class HTTPServer {
   private struct Connection {
     var request: [UInt8] = []
     var response: ArraySlice<UInt8> = []
   }
 
-  /// The port that it listens on.
+  /// The listening port.
   public let port: UInt16
   private let listener: Int32
   private var catalog: Catalog
   private var connections: [Int32: Connection] = [:]
 
-  /// The longest request that is read.
+  /// Maximum size of a request.
   private static let requestBytesMax = 16 << 10
 
-  /// A server of `catalog` on 127.0.0.1.
+  /// Creates a server of `catalog` on 127.0.0.1.
   ///
   /// - Parameters:
-  ///   - port: The port to listen on; 0 for any free one.
+  ///   - port: The port to listen on; 0 for any free port.
   ///   - catalog: The documents to serve.
   /// - Throws: ``SocketError``.
   public init(port: UInt16, catalog: Catalog) throws {
@@ -50,7 +50,7 @@ public final class HTTPServer {
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     let listener = listener
     let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-      // SAFETY: the socket calls take any address type by the common head that sockaddr_in has too.
+      // SAFETY: the socket calls take any address type by its common head, which sockaddr_in also has.
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         bind(listener, $0, length) == 0 && listen(listener, 128) == 0 && getsockname(listener, $0, &length) == 0
       }
@@ -61,10 +61,10 @@ public final class HTTPServer {
 
   /// Serves until SIGTERM or SIGINT.
   ///
-  /// - Parameter turn: Called for each turn of the event loop with the turn's work, which it must call exactly once.
+  /// - Parameter turn: Called for each turn of the event loop. Must call its argument, the turn's work, exactly once.
   public func run(turn: (() -> Void) -> Void) {
     signal(SIGPIPE, SIG_IGN)
-    // A service that is started from a Dispatch thread inherits a mask that blocks these signals.
+    // A service started from a Dispatch thread inherits a mask that blocks these signals.
     var ends = sigset_t()
     sigemptyset(&ends)
     for number in [SIGTERM, SIGINT] {
@@ -78,7 +78,7 @@ public final class HTTPServer {
         let events = connection.response.isEmpty ? POLLIN : POLLOUT
         polled.append(pollfd(fd: descriptor, events: Int16(events), revents: 0))
       }
-      // A second at most: a signal that comes between the check above and the wait is then noticed.
+      // Waits at most a second, in case a signal arrives between the check above and the wait.
       guard poll(&polled, nfds_t(polled.count), 1000) > 0 else { continue }
       turn { serve(polled) }
     }
@@ -125,7 +125,7 @@ public final class HTTPServer {
     connections[descriptor] = nil
   }
 
-  /// The first line, once the head of the request is complete.
+  /// Returns the first line of a request with a complete head.
   private static func requestLine(_ request: [UInt8]) -> String? {
     let text = String(decoding: request, as: UTF8.self)
     guard text.contains("\r\n\r\n") else { return nil }

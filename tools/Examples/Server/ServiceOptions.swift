@@ -1,6 +1,6 @@
 import CulpritOptions
 
-/// Command-line options of the example service. Both variants share them, so that they differ only in the watchdog.
+/// Command-line options of both variants of the example service, which differ only in the watchdog.
 public enum ServiceOptions {
   /// The options.
   package static let table = OptionTable(

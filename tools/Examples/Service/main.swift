@@ -3,8 +3,8 @@ import CulpritOptions
 import ExampleServer
 import Glibc
 
-// A small HTTP service on loopback, as a service that links Culprit looks: one event loop, a catalog in memory, and a
-// request (POST /rebuild) that does on the loop what should never be done there.
+// A small HTTP service on loopback that links Culprit. It has one event loop, a catalog in memory, and a request that
+// wrongly blocks the loop (POST /rebuild).
 
 let output = CommandOutput(command: "example-service")
 

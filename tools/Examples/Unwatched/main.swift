@@ -2,8 +2,8 @@ import CulpritOptions
 import ExampleServer
 import Glibc
 
-// The example service without a watchdog and its library, as a baseline of costs. It accepts the options of the watched
-// service and ignores those of the watchdog.
+// The example service without the watchdog and its library, as a baseline of costs. Accepts the options of the watched
+// service and ignores those for the watchdog.
 
 let output = CommandOutput(command: "example-service-unwatched")
 
