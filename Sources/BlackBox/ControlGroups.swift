@@ -26,13 +26,13 @@ package enum ControlGroups {
       for mount in mounts.split(separator: "\n") {
         let fields = mount.split(separator: " ")
         guard let dash = fields.firstIndex(of: "-"), dash >= 6, fields.count > dash + 3 else { continue }
-        let isIts =
+        let isMatching =
           isSecond
           ? fields[dash + 1] == "cgroup2"
           : fields[dash + 1] == "cgroup" && fields[dash + 3].split(separator: ",").contains(controller[...])
         let root = fields[3] == "/" ? "" : unescaped(fields[3])
         // A container sees only a part of the tree.
-        guard isIts, "\(parts[2])/".hasPrefix(root + "/") else { continue }
+        guard isMatching, "\(parts[2])/".hasPrefix(root + "/") else { continue }
         let isLocal = fields[dash + 3].split(separator: ",").contains("memory_localevents")
         // A CPU quota applies to all descendants in both versions.
         let countsBelow = controller == "cpu" || (isSecond && !isLocal)

@@ -48,7 +48,7 @@ package struct MemoryKills: Hashable, Sendable {
 
   /// Whether the kernel provides `path`. Users can write files with other paths, and opening those can have side
   /// effects.
-  private static func isKernels(_ path: String, groups: String, machine: String) -> Bool {
+  private static func isFromKernel(_ path: String, groups: String, machine: String) -> Bool {
     path == machine || "\(path)/".hasPrefix("\(groups)/") && !path.split(separator: "/").contains("..")
   }
 
@@ -58,7 +58,7 @@ package struct MemoryKills: Hashable, Sendable {
     groups: String = "/sys/fs/cgroup",
     machine: String = Self.machine
   ) -> Change {
-    for (index, former) in counts.enumerated() where isKernels(former.path, groups: groups, machine: machine) {
+    for (index, former) in counts.enumerated() where isFromKernel(former.path, groups: groups, machine: machine) {
       let isMachine = former.inode == 0
       let isOwn = index == 0 && !isMachine
       guard let count = isMachine ? count(of: former.path) : count(in: former.path, isOwn: isOwn),

@@ -7,7 +7,7 @@ import CulpritStallRecord
 /// the preceding part of the line. A line from another file therefore fails the check. The first line contains the
 /// number; its own checksum uses 0. Unknown words come from newer versions and are ignored.
 package struct RunRecord: Hashable, Sendable {
-  /// Distinguishes the file's lines from those of other files.
+  /// Distinguishes the file's lines from lines of other files.
   package var number = UInt32.random(in: 1 ... .max)
   package var identity: ProcessIdentity
   package var executable: String

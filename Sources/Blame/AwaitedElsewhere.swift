@@ -29,9 +29,9 @@ enum AwaitedElsewhere {
 }
 
 extension Observations {
-  /// The innermost function outside the system's code with most of the time in which the task was suspended and its
-  /// work continued elsewhere; and the innermost other application function that awaited it. `nil` if this time is less
-  /// than half of the stall.
+  /// The function in which the task was suspended most while its work continued elsewhere: the innermost one outside
+  /// the system's code. `caller` is the innermost other application function that awaited it. `nil` if the task was
+  /// suspended for less than half of the stall.
   var suspension: (place: StallReport.Finding, caller: StallReport.Finding?)? {
     var times: [FunctionIdentity: Duration] = [:]
     var whole = Duration.zero

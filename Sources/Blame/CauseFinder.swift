@@ -255,7 +255,7 @@ struct CauseFinder {
   }
 
   /// Returns for each sample the reason in the nearest sample with a running thread. A sample with an unknown state
-  /// provides its own reason. `nil` without such a sample.
+  /// provides its own reason. `nil` if both are missing.
   private func runningReasons(_ samples: [Sample], _ reasons: [Reason]) -> [Reason?] {
     var nearest = [(reason: Reason, distance: Int)?](repeating: nil, count: samples.count)
     func pass(_ order: some Sequence<Int>) {

@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-/// The distinct stacks and frames of a recording, referenced by profiles. Frames equal those of reports. A placeholder
+/// The distinct stacks and frames of a recording, referenced by profiles. Reports have equal frames. A placeholder
 /// frame with a text in parentheses represents missing data.
 package final class ProfileStacks {
   package struct Frame: Hashable, Sendable {

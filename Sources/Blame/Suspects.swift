@@ -68,8 +68,8 @@ package struct Suspects {
     return (found, found == innermost ? nil : innermost)
   }
 
-  /// The culprit, ignoring callbacks: the outermost candidate with more time as the innermost one than all candidates
-  /// to which it leads. Separate comparisons would favor the caller of functions that call each other.
+  /// The culprit, ignoring callbacks: the outermost candidate that is innermost for more time than all candidates to
+  /// which it leads together. Separate comparisons would favor the caller of functions that call each other.
   private var innermostCandidate: FunctionIdentity? {
     let order = candidates.sorted { holdsLess($1, than: $0) }
     guard order.count > 1 else { return order.first }
@@ -186,8 +186,8 @@ package struct Suspects {
   }
 
   /// Returns the functions that hold the time outside `culprit`. Each stack counts for its outermost application
-  /// function that never led to the culprit, or else for its innermost one. A callee with all of a function's time
-  /// replaces the function.
+  /// function that never led to the culprit, or else for its innermost application function. A callee with all of a
+  /// function's time replaces the function.
   func contenders(beside culprit: FunctionIdentity?) -> Group {
     var passed: Set<FunctionIdentity> = []
     if let culprit {

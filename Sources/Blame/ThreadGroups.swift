@@ -29,7 +29,7 @@ extension ThreadsReport {
         resolved[place] = frames
       }
       var lock = sample.lock
-      // The memory only looks like a lock if no function on the stack waits for such a lock.
+      // If no function on the stack waits for a lock of this kind, the memory only looks like a lock.
       let names = frames.prefix(8).compactMap(\.resolved.rawName)
       if let kind = lock?.kind, !names.isEmpty, !names.contains(where: kind.isWaitedFor) { lock = nil }
       // Threads that wait for one lock form one group.

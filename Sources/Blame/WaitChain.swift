@@ -48,7 +48,7 @@ struct WaitGraph {
     /// Whether the kernel refuses one of the waits because the wait would never end.
     var isRefused = false
 
-    /// Rotates a cycle to start at its lowest address, whichever thread it was found from.
+    /// Rotates a cycle to start at its lowest address, independently of the thread where the search began.
     mutating func beginAtLowest() {
       let places = signature.links.indices
       guard let first = places.min(by: { signature.links[$0].address < signature.links[$1].address }) else { return }
@@ -308,9 +308,9 @@ struct WaitGraph {
     }
   }
 
-  /// Whether the cycle is permanent: no wait has a timeout, each thread was sampled twice without CPU use in between,
-  /// and the cycle lasted to the end of an unfinished stall. After a refused wait, CPU time does not count, because the
-  /// thread retries.
+  /// Whether the cycle is permanent. No wait has a timeout, and each thread was sampled twice without CPU use in
+  /// between. The stall is unfinished, and the cycle lasted to its last sample. After a refused wait, CPU time does not
+  /// count, because the thread retries.
   private func isDeadlock(_ signature: Signature, _ group: Group) -> Bool {
     func stoodStill(_ samples: [Sample]) -> Bool {
       if group.isRefused { return samples.count > 1 }

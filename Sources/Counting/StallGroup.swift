@@ -53,7 +53,7 @@ package struct Tally: Hashable, Sendable {
 
 package struct StallGroup: Hashable, Sendable {
   package let key: String
-  /// The number of stalls, including unrecorded ones.
+  /// Number of stalls, including unrecorded ones.
   package private(set) var count = 0
   package private(set) var total = Duration.zero
   package private(set) var worst: CountedStall
@@ -77,7 +77,7 @@ package struct StallGroup: Hashable, Sendable {
   mutating func add(_ stall: CountedStall) {
     count = count.saturatingSum(1).saturatingSum(stall.unrecordedCount)
     total += stall.duration + stall.unrecordedTime
-    // Ties are broken by start, host and ID, not by order of arrival.
+    // Breaks ties by start, host and ID.
     let order = (stall.began, stall.host, stall.id)
     if stall.duration > worst.duration
       || stall.duration == worst.duration && order > (worst.began, worst.host, worst.id)
@@ -100,7 +100,7 @@ package struct StallGroups: Hashable, Sendable {
   package let grouping: Grouping
   /// Sorted by descending total duration.
   package let groups: [StallGroup]
-  /// The number of stalls, including unrecorded ones.
+  /// Number of stalls, including unrecorded ones.
   package let count: Int
   package let total: Duration
   package let span: ClosedRange<StallReport.Timestamp>?

@@ -70,7 +70,7 @@ func counted(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(numb
 func shortened(_ name: String) -> String { FunctionName.fitted(name, to: 60) }
 
 extension StallReport.TextStyle {
-  /// Continuation lines are indented by the text's own margin, or by `indent` spaces if it has none.
+  /// Indents continuation lines by the text's margin, or without a margin by `indent` spaces.
   func lines(_ text: String, indent: Int = 4) -> [String] {
     let text = isASCII ? text.inASCII : text
     guard text.count > width else { return [text] }

@@ -183,7 +183,7 @@ struct FirefoxTables {
         ("name", { try sink.writeArray(functions.all) { String($0.name) } }),
         ("isJS", { try sink.writeArray(functions.all) { _ in "false" } }),
         ("relevantForJS", { try sink.writeArray(functions.all) { _ in "false" } }),
-        // Resources are the libraries, in the same order.
+        // Resources are the libraries, in equal order.
         ("resource", { try sink.writeArray(functions.all) { $0.library.map(String.init) ?? "-1" } }),
         ("source", { try sink.writeArray(functions.all) { text($0.file) } }),
         ("lineNumber", { try sink.writeArray(functions.all) { _ in "null" } }),

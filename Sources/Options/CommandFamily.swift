@@ -2,7 +2,7 @@
 package struct CommandFamily: Sendable {
   package struct Member: Sendable {
     package var name: String
-    /// A brief description that starts with a lower-case letter.
+    /// A brief description, starting in lower case.
     package var brief: String
     private let makeTable: @Sendable () -> OptionTable
 
@@ -17,7 +17,7 @@ package struct CommandFamily: Sendable {
   }
 
   package var name: String
-  /// A brief description that starts with a lower-case letter.
+  /// A brief description, starting in lower case.
   package var brief: String
   package var version: String
   package var table: OptionTable

@@ -128,8 +128,8 @@ package struct OptionTable: Sendable {
       return number
     }
 
-    /// Throws a ``UsageError`` if one of the options `names` was given without effect. `reason` follows the option's
-    /// name in the message.
+    /// Throws a ``UsageError`` if one of the options `names` was given, because it would have no effect. `reason`
+    /// follows the option's name in the message.
     package func refuse(_ names: [String], _ reason: String) throws(UsageError) {
       if let name = names.first(where: has) { throw UsageError("--\(name) \(reason)") }
     }

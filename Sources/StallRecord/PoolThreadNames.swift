@@ -1,6 +1,6 @@
 extension ObservedThread {
-  /// The names of threads in libdispatch's pool, which also run Swift tasks: the last 15 characters of a global queue's
-  /// label, which the kernel stores.
+  /// The names of threads in libdispatch's pool, which also run Swift tasks. The kernel stores the last 15 characters
+  /// of a global queue's label.
   private static let poolNames = Set(
     ["maintenance", "background", "utility", "default", "user-initiated", "user-interactive"]
       .flatMap { ["com.apple.root.\($0)-qos", "com.apple.root.\($0)-qos.overcommit"] }

@@ -1,7 +1,7 @@
 /// Selects representative samples from many: a random sample of each block of equal size.
 ///
 /// Tens of thousands of samples are as good for a report as millions, and fit into memory. A selection at fixed
-/// intervals might always hit the same one of several alternating threads.
+/// intervals might hit only one of several alternating threads.
 struct SampleSelection {
   /// Minimum number of selected samples, if available. The maximum is less than twice as large.
   private let count: Int

@@ -91,7 +91,7 @@ package struct Stall: Hashable, Sendable, Identifiable {
   package var hasEnded: Bool
   /// The number of samples that were taken but lost, because the recorder could not keep up.
   package var lostSamples: UInt64
-  /// The number of samples omitted from ``samples``, because there are very many. They are evenly distributed.
+  /// The number of samples omitted, evenly, from ``samples``, because there are very many.
   package var leftOutSamples = 0
   /// Whether the file was truncated or damaged. Samples might be missing.
   package var isDamaged = false

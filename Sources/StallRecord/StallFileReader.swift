@@ -56,7 +56,7 @@ package struct StallFile: Sendable {
 
   package static let beginning = StallFileFormat.magic
 
-  /// Maximum number of bytes other than samples. They must fit into memory.
+  /// Maximum number of bytes other than samples, all of which are in memory.
   private static let keptBytesMax = 256 << 20
 
   /// Reads a file from `bytes`.

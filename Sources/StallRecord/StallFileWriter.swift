@@ -86,7 +86,7 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of `holder` for the stall `stallID`. The record of its ``HolderSample/thread`` must precede it.
+  /// Returns the record of `holder` for the stall `stallID`. The record of ``HolderSample/thread`` must come first.
   package static func record(of holder: HolderSample, stallID: UInt64) -> [UInt8] {
     record(.holder) {
       $0.append(stallID)
@@ -183,8 +183,8 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of the progress of `stall`, with a constant length. It contains whether the stall has ended,
-  /// and so replaces the end record if space is short.
+  /// Returns the record of the progress of `stall`, with a constant length. Contains whether the stall has ended.
+  /// Replaces the end record if space is short.
   package static func record(ofStateOf stall: Stall) -> [UInt8] {
     record(.stallGoesOn) {
       $0.append(stall.id)
@@ -210,8 +210,8 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of another thread, captured when the stall `stallID` was declared. The record of its
-  /// ``ThreadSample/thread`` must precede it.
+  /// Returns the record of another thread, captured when the stall `stallID` was declared. The record of
+  /// ``ThreadSample/thread`` must come first.
   package static func record(of other: ThreadSample, stallID: UInt64) -> [UInt8] {
     record(.otherThread) {
       $0.append(stallID)
@@ -263,8 +263,8 @@ package enum StallFileWriter {
     return length == 0 && kind == StallFileFormat.RecordKind.namesLookedUp.rawValue && bytes.count == namesLookedUpBytes
   }
 
-  /// Writes the file's number `tag` into `records`. It distinguishes them from complete records of a deleted file that
-  /// might appear in a new file after a disk failure.
+  /// Writes the file's number `tag` into `records`. After a disk failure, a new file can contain complete records of a
+  /// deleted file, which have another number.
   package static func tag(_ records: inout [UInt8], _ tag: UInt16) {
     var begin = 0
     while true {

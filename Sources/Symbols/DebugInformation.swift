@@ -56,8 +56,8 @@ final class DebugInformation {
       return compilation
     }
 
-    /// Returns the Swift module that contains the source file at `path`. An imported module has an entry with the path
-    /// of its description, the unit's own module has one with the file's directory.
+    /// Returns the Swift module that contains the source file at `path`. The entry of an imported module has the path
+    /// of its description. The entry of the unit's own module has the file's directory.
     private func swiftModule(of path: String) -> String? {
       for entry in functions.modules {
         var name: String?

@@ -64,8 +64,8 @@ final class MergedFunctions {
       }
     }
     for jump in jumps {
-      // Debug information is read only for forwarders to merged functions, because it takes long for thousands of
-      // others.
+      // Debug information is read only for forwarders to merged functions. Reading it for thousands of other functions
+      // would take long.
       guard let target = targets[jump.start], !isWritten(jump.start) else { continue }
       forwarded[jump.start] = target
       if merged.contains(jump.target) {

@@ -104,7 +104,8 @@ struct NameText {
     return found
   }
 
-  /// Calls `visit` with each place outside of brackets, including their opening brackets, until it returns `false`.
+  /// Calls `visit` with each place outside of brackets, and each outermost opening bracket, until `visit` returns
+  /// `false`.
   func outside(_ range: Range<Int>, _ visit: (Int) -> Bool) {
     var depth = 0
     var place = range.lowerBound

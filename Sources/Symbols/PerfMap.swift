@@ -1,8 +1,8 @@
 import CulpritStallRecord
 import Glibc
 
-/// Names of code from a just-in-time compiler, in the file that such compilers write for perf: `/tmp/perf-PID.map` with
-/// a line `START SIZE NAME` for each function (tools/perf/Documentation/jit-interface.txt).
+/// Names of code from a just-in-time compiler. Compilers write `/tmp/perf-PID.map` for perf, with a line `START SIZE
+/// NAME` for each function (tools/perf/Documentation/jit-interface.txt).
 struct PerfMap {
   private static let bytesMax = 64 << 20
 

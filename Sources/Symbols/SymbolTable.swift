@@ -124,8 +124,8 @@ final class SymbolTable {
       && cursor.u8() == UInt8(ascii: "n") && cursor.u8() == 0 && !cursor.hasFailed
   }
 
-  /// Whether only assemblers and disassemblers use the name: `.L2`, for MIPS `$L2`, and marks for kinds of code and
-  /// data such as `$x` and `$d`, with any ending after a dot (ELF for the Arm Architecture, 5.5.5).
+  /// Whether only assemblers and disassemblers use the name: `.L2`, or for MIPS `$L2`. Also marks for kinds of code and
+  /// data, such as `$x` and `$d`, with any ending after a dot (ELF for the Arm Architecture, 5.5.5).
   private static func isMark(_ names: Bytes, _ name: UInt32) -> Bool {
     var cursor = names.cursor(at: Int(name))
     let (first, second, third) = (cursor.u8(), cursor.u8(), cursor.u8())

@@ -25,7 +25,7 @@ package final class Symbolizer {
   /// - Parameters:
   ///   - modules: The modules.
   ///   - names: Known names, which need no lookup: ``Recording/names``.
-  ///   - process: The process, while it runs: leads to files that were deleted or replaced, and to the map of its
+  ///   - process: The process, while it runs. It provides files that were deleted or replaced, and the map of a
   ///     just-in-time compiler.
   ///   - search: The places to search for debug information that is not in the modules' own files.
   ///   - memoryMax: The approximate memory limit for data read from files, in bytes, beyond which the least recently

@@ -39,7 +39,7 @@ struct Expansion {
   var paths: [String] = []
   /// Paths found in a directory.
   var found: Set<String> = []
-  /// All paths; those found in directories are oldest first.
+  /// All paths. Paths found in directories are oldest first.
   var inOrderOfTime: [String] {
     let oldestFirst = paths.filter(found.contains).reversed()
     return oldestFirst + paths.filter { !found.contains($0) }

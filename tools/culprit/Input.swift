@@ -110,8 +110,8 @@ func readStallFile<Output>(
   }
 }
 
-/// Reads each of `paths`, or standard input without paths. Prints problems to standard error. Returns whether there
-/// were none.
+/// Reads each of `paths`, or standard input without paths. Prints problems to standard error. Returns `true` without
+/// problems.
 func forEachStallFile(
   _ paths: [String],
   found: Set<String> = [],

@@ -16,13 +16,13 @@ enum Interruption {
   }
 
   private static let temporaries = Mutex<[String: Temporary]>([:])
-  private static let hasCome = Atomic<Bool>(false)
+  private static let hasArrived = Atomic<Bool>(false)
   private static let isAwaited = Atomic<Bool>(false)
   /// Sent by the command to itself at its end. The kernel delivers the lowest pending signal number first (signal(7)).
   /// The arrival of this signal proves that no other awaited signal is pending.
-  private static let noMore = __libc_current_sigrtmin()
+  private static let endSignal = __libc_current_sigrtmin()
   // SAFETY: a semaphore is thread-safe, and it is never destroyed.
-  nonisolated(unsafe) private static let noMoreHasCome = {
+  nonisolated(unsafe) private static let endSignalArrived = {
     let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
     sem_init(semaphore, 0, 0)
     return semaphore
@@ -45,7 +45,7 @@ enum Interruption {
       let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
       if handler != unsafeBitCast(SIG_IGN, to: Int.self) { sigaddset(&awaited, signal) }
     }
-    sigaddset(&awaited, noMore)
+    sigaddset(&awaited, endSignal)
     pthread_sigmask(SIG_BLOCK, &awaited, &originalMask)
     atexit { Interruption.end() }
     let signals = awaited
@@ -53,7 +53,7 @@ enum Interruption {
       var signals = signals
       var signal: Int32 = 0
       while sigwait(&signals, &signal) != 0 {}
-      if signal == noMore { sem_post(noMoreHasCome) } else { die(of: signal) }
+      if signal == endSignal { sem_post(endSignalArrived) } else { die(of: signal) }
     }
     isAwaited.store(hasThread, ordering: .releasing)
     // Without the thread, signals keep their default action.
@@ -95,7 +95,7 @@ enum Interruption {
 
   /// Ends the process with `signal`. The lock prevents other threads from ending the process first.
   private static func die(of signal: Int32) -> Never {
-    hasCome.store(true, ordering: .releasing)
+    hasArrived.store(true, ordering: .releasing)
     Progress.shared.end()
     temporaries.withLock { kept in
       // Removes the contents of directories before the directories.
@@ -113,12 +113,12 @@ enum Interruption {
 
   /// Runs when the process ends without a signal.
   private static func end() {
-    if hasCome.load(ordering: .acquiring) { while true { pause() } }
+    if hasArrived.load(ordering: .acquiring) { while true { pause() } }
     Progress.shared.end()
     Pager.end()
     // A pending signal takes precedence, even if the waiting thread has not run since the signal arrived.
     guard isAwaited.load(ordering: .acquiring) else { return }
-    kill(getpid(), noMore)
-    while sem_wait(noMoreHasCome) != 0 {}
+    kill(getpid(), endSignal)
+    while sem_wait(endSignalArrived) != 0 {}
   }
 }

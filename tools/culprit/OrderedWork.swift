@@ -67,7 +67,7 @@ private final class Results<Output>: @unchecked Sendable {
     return body()
   }
 
-  /// Returns the index of the next input. Blocks while this is too far ahead of the used results.
+  /// Returns the index of the next input. Blocks while this index is too far ahead of the used results.
   func claim() -> Int? {
     withLock {
       while next < count, next >= used + ahead { pthread_cond_wait(change, lock) }

@@ -5,8 +5,8 @@ import Synchronization
 
 /// A temporary progress line on standard error.
 ///
-/// Appears after half a second, unless standard error is not a terminal, the command runs in the background, or output
-/// went to a terminal, pager or pipe.
+/// Appears after half a second if standard error is a terminal and the command runs in the foreground. Output to a
+/// terminal, pager or pipe prevents this.
 final class Progress: Sendable {
   static let shared = Progress()
   static let option = CommandOption("no-progress", help: "hide the progress line")

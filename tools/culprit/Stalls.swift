@@ -264,7 +264,7 @@ struct Stalls: Sendable {
     output.error((side.map { "\($0): " } ?? "") + reading.available.refusal(of: selection))
   }
 
-  /// Calls `body` for each recording. Prints problems to standard error. Returns whether there were none.
+  /// Calls `body` for each recording. Prints problems to standard error. Returns `true` without problems.
   func forEachRecording(
     _ paths: [String],
     found: Set<String>,

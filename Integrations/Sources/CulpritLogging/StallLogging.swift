@@ -33,12 +33,12 @@ extension Watchdog {
 
   /// Sends all output of the watchdog to `logger`, instead of standard error.
   ///
-  /// These events are one line at the level `warning`, with metadata: a stall, a hang in progress, a leaked activity,
-  /// an earlier run that did not end in order, each of its fatal hangs, a limitation, and a problem. The full text of a
-  /// report follows at the level `debug`. Reports that were pending at an orderly end are logged in full. Limitations
-  /// and problems are logged now, and new ones with the next report.
+  /// Each of these events is a line with metadata at the level `warning`: a stall, a hang in progress, a leaked
+  /// activity, an earlier run that did not end in order, each of its fatal hangs, a limitation, and a problem. The full
+  /// text of a report follows at the level `debug`. Reports that were pending at an orderly end are logged in full.
+  /// Limitations and problems are logged now, and new ones with the next report.
   ///
-  /// - Parameter logger: The logger. Its handler is called on threads of the watchdog and might block.
+  /// - Parameter logger: The logger. Threads of the watchdog call its handler, which might block.
   public func log(to logger: Logger) {
     let log = StallLog(logger)
     onStall { [weak self] report in

@@ -9,7 +9,7 @@ extension ReportCode {
   public var description: String { rawValue }
 }
 
-/// A duration, in JSON a number of seconds, rounded to nanoseconds so that encoding preserves it.
+/// A duration, in JSON a number of seconds. Rounded to nanoseconds, which encoding preserves.
 package struct Seconds: Hashable, Sendable, Codable, Comparable {
   package var duration: Duration
 
@@ -71,8 +71,8 @@ extension StallReport {
   public struct Function: Hashable, Sendable, Codable {
     /// The short name, at most 100 characters, identical in every report.
     public var name: String
-    /// The name to print. If the report contains another function of the same name, it includes the closure's number,
-    /// or the function's module, file or types. Unnamed functions of a library share one name.
+    /// The name to print. If another function in the report has an equal name, the closure's number, or the function's
+    /// module, file or types are included. Unnamed functions of a library share one name.
     public var displayName: String
     /// The full demangled name; `nil` if there is none.
     public var fullName: String?

@@ -42,11 +42,12 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   /// The function in which the task was suspended, with its share of the stall; `nil` unless ``verdict`` is
   /// ``Verdict/suspended``. ``callers`` contains the innermost other application function that awaited it.
   public var suspendedIn: Finding?
-  /// The application functions that called the culprit, heaviest first. Each has the time of the culprit below it.
+  /// The application functions that called the culprit, heaviest first. Their times include only the culprit below
+  /// them.
   public var callers: [Finding]
   /// If ``callers`` is a single function with all of the culprit's time, the callers of that function, nearest first.
   public var outerCallers: [Finding]
-  /// The culprit's callees, heaviest first, at most eight. Their times count only below the culprit.
+  /// The culprit's callees, heaviest first, at most eight. Their times include only calls from the culprit.
   public var callees: [Finding]
   package var ownSeconds: Seconds
   /// The function of a dependency, or the application's callback, that took most of the culprit's time.
@@ -385,7 +386,7 @@ extension StallReport {
     public var missingCallers: [Count]
     /// The number of stacks completed from a stack near in time with equal functions.
     public var completedCount: Int
-    /// The number of stacks with outermost callers from an earlier stack at the same stack addresses.
+    /// The number of stacks with outermost callers from an earlier stack at equal stack addresses.
     public var joinedCount: Int
     /// The number of stacks with unnamed async callers, which are left out.
     public var unknownCallersCount: Int
@@ -393,7 +394,7 @@ extension StallReport {
     public var lostCount: UInt64
     /// The number of samples skipped because Culprit's threads had used up their CPU time.
     public var skippedCount: Int
-    /// The number of recorded samples omitted because there are very many. They are evenly distributed.
+    /// The number of recorded samples omitted, evenly, because there are very many.
     public var omittedCount: Int
     /// Whether the file was truncated or damaged.
     public var isDamaged: Bool

@@ -37,7 +37,7 @@ public struct ThreadsReport: Hashable, Sendable, Codable {
     public var address: UInt64
     /// The thread that held the lock when the waiting thread was captured.
     public var owner: StallReport.Thread
-    /// Whether the owner had ended, so that no thread can release the lock.
+    /// Whether the owner had ended. No thread can then release the lock.
     public var hasOwnerEnded: Bool
   }
 

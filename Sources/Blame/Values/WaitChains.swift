@@ -20,7 +20,7 @@ extension StallReport {
     public var time: Duration { seconds.duration }
   }
 
-  /// A thread that held an object for which another one waited.
+  /// A thread that held an object for which another thread waited.
   public struct WaitLink: Hashable, Sendable, Codable {
     /// The kind of the object.
     public var kind: Kind
@@ -28,7 +28,7 @@ extension StallReport {
     public var address: UInt64
     /// The holding thread.
     public var holder: Thread
-    /// Whether the thread had ended, so that no thread could release the object.
+    /// Whether the thread had ended. No thread could then release the object.
     public var hasHolderEnded: Bool
     /// Whether the holder was observed only once, or no function name confirms the wait.
     public var isLikely: Bool

@@ -9,7 +9,7 @@ public struct SocketError: Error, CustomStringConvertible {
 }
 
 /// Set by SIGTERM and SIGINT. Storing a flag is async-signal-safe.
-nonisolated(unsafe) private var shallStop: sig_atomic_t = 0
+nonisolated(unsafe) private var isStopRequested: sig_atomic_t = 0
 
 /// An HTTP/1.1 server on loopback with one event loop on poll(2). Closes connections after one response.
 public final class HTTPServer {
@@ -68,11 +68,11 @@ public final class HTTPServer {
     var ends = sigset_t()
     sigemptyset(&ends)
     for number in [SIGTERM, SIGINT] {
-      signal(number) { _ in shallStop = 1 }
+      signal(number) { _ in isStopRequested = 1 }
       sigaddset(&ends, number)
     }
     pthread_sigmask(SIG_UNBLOCK, &ends, nil)
-    while shallStop == 0 {
+    while isStopRequested == 0 {
       var polled = [pollfd(fd: listener, events: Int16(POLLIN), revents: 0)]
       for (descriptor, connection) in connections {
         let events = connection.response.isEmpty ? POLLIN : POLLOUT
