@@ -3,7 +3,7 @@ import Glibc
 
 /// A directory with the `.run` and `.stall` files of service runs.
 ///
-/// Other users might have written to it, so only plain files are opened, and links are not followed.
+/// Other users might have created files, so only plain files are opened, and links are not followed.
 package struct BlackBoxDirectory: Sendable {
   package let path: String
   /// The user whose files are opened; `nil` for all users.
@@ -87,7 +87,7 @@ package struct BlackBoxDirectory: Sendable {
   /// Maximum size of a run's file, which contains modules and notes of hangs (`LINES_BYTES_MAX` in hang_notes.c).
   private static let recordBytesMax = 2 << 20
 
-  /// Must not be called for this process's own file.
+  /// Returns the record and whether its run continues. Must not be called for this process's file.
   package func recordAndState(_ descriptor: Int32) -> (record: RunRecord, isRunning: Bool)? {
     guard let record = record(descriptor) else { return nil }
     guard !isRunning(record, descriptor) else { return (record, true) }
@@ -183,7 +183,7 @@ package struct BlackBoxDirectory: Sendable {
 
   static let stallBytesMax = 64 << 20
 
-  /// Returns the content and the tag of its records, or `nil` if the file cannot be read.
+  /// Returns the file's content and its records' tag, or `nil` for an unreadable file.
   package func stall(_ descriptor: Int32) -> (file: StallFile, tag: UInt16)? {
     SmallFile.bytes(descriptor, max: Self.stallBytesMax)
       .flatMap { try? StallFile(bytes: $0, samples: Stall.samplesForReport) }

@@ -99,7 +99,7 @@ package struct Inventory: Sendable {
     }
   }
 
-  /// Only names given by a watchdog contain the time.
+  /// Sorts by the recorded time, because renamed files lack the time in their names.
   private static func inOrderOfTime(_ files: [Stalls]) -> [Stalls] {
     func key(_ file: Stalls) -> (UInt64, String) { (file.began?.nanosecondsSince1970 ?? .max, file.name) }
     return files.sorted { key($0) < key($1) }

@@ -1,4 +1,4 @@
-/// The number of processes in a control group that the kernel has killed because memory was exhausted.
+/// The number of processes of a control group that the kernel killed for lack of memory.
 package struct MemoryKills: Hashable, Sendable {
   /// The group's directory, or `/proc/vmstat` for the whole machine.
   package var path: String

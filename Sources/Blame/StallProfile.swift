@@ -26,7 +26,7 @@ package struct StallProfile {
   package let stall: Stall
   /// The labels of the work. The first one is empty.
   package let labels: [String]
-  /// In nanoseconds.
+  /// The stall's duration in nanoseconds.
   package let duration: UInt64
   package private(set) var tracks: [Track] = []
 

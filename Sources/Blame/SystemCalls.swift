@@ -32,7 +32,7 @@ package enum SystemCalls {
     return names
   }
 
-  /// From arch/x86/entry/syscalls/syscall_64.tbl.
+  /// Copied from arch/x86/entry/syscalls/syscall_64.tbl.
   private static let x86 = table(
     """
     0 read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask
@@ -73,7 +73,7 @@ package enum SystemCalls {
     """
   )
 
-  /// From include/uapi/asm-generic/unistd.h, which aarch64 uses.
+  /// Copied from include/uapi/asm-generic/unistd.h, which aarch64 uses.
   private static let generic = table(
     """
     0 io_setup io_destroy io_submit io_cancel io_getevents setxattr lsetxattr fsetxattr getxattr lgetxattr

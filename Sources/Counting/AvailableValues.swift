@@ -30,7 +30,7 @@ package struct AvailableValues: Hashable, Sendable {
     widen(stall.began...stall.began)
   }
 
-  /// Adds the labels of a stall that matches all options that need no samples.
+  /// Adds the labels of a stall that matches all options other than labels and signatures.
   package mutating func add(labels present: Set<String>) { for label in present { labels.add(label) } }
 
   /// Adds the signature of a stall that matches all other options.

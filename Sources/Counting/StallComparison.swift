@@ -38,7 +38,7 @@ package struct StallComparison: Hashable, Sendable {
   package let after: Side
   /// Whether times are compared per hour. Requires a known watched time on both sides.
   package let isPerHour: Bool
-  /// From the largest increase to the largest decrease.
+  /// Problems, from the largest increase to the largest decrease.
   package let entries: [Entry]
 
   package init(_ before: Side, _ after: Side) {

@@ -13,12 +13,12 @@ package struct StallSelection: Hashable, Sendable {
   package var services: [String] = []
   /// Selects executables by prefixes of their build IDs, or by ``unknown``.
   package var builds: [String] = []
-  /// Selects stalls with one of these labels at any time.
+  /// Selects stalls that had one of these labels.
   package var labels: [String] = []
   /// Selects signatures that start with one of these prefixes.
   package var signatures: [String] = []
 
-  /// The placeholder for unknown names, which also selects them.
+  /// The placeholder for unknown names, also in selections.
   package static let unknown = "unknown"
 
   package init() {}

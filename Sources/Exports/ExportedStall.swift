@@ -40,7 +40,7 @@ final class ExportedRecording {
 struct ExportedStall {
   let recording: ExportedRecording
   let profile: StallProfile
-  /// `nil` for formats without blame.
+  /// The report; `nil` for formats without blame.
   let blame: StallReport?
 
   var stall: Stall { profile.stall }
@@ -76,6 +76,6 @@ struct ExportedStall {
     return label.isEmpty ? nil : printable(label)
   }
 
-  /// `nil` if no function is to blame.
+  /// The culprit's name; `nil` if no function is to blame.
   var culprit: String? { blame?.culprit.map { visible($0.function.name) } }
 }

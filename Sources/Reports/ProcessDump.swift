@@ -15,7 +15,7 @@ public struct ProcessDump: Hashable, Sendable, Codable {
 
   enum CodingKeys: String, CodingKey { case process, time, threads, work }
 
-  /// Work of one thread, or work that waits in the same functions.
+  /// Work of one thread, or work that waits in equal functions.
   public struct Group: Hashable, Sendable, Codable {
     /// The work. Without a thread, the oldest is first.
     public var work: [Work]
@@ -26,7 +26,7 @@ public struct ProcessDump: Hashable, Sendable, Codable {
     public var functions: [StallReport.Function]
   }
 
-  /// A turn of a loop, a job, a section or an activity, under way.
+  /// Work under way: a loop's turn, a job, a section or an activity.
   public struct Work: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The source. Activities have the kind `activity`; labelled tasks outside of other work have the kind `task`.
     public var source: StallReport.Source

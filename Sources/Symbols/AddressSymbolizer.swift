@@ -3,7 +3,7 @@ import CulpritStallRecord
 package struct AddressCall: Hashable, Sendable {
   package var rawName: String?
   package var isLinkageName: Bool
-  /// Whether the function was inlined into the next one.
+  /// Whether the function was inlined into the next function.
   package var isInlined: Bool
   package var file: String?
   package var line: Int

@@ -52,7 +52,7 @@ struct AttributeValue {
     case Form.implicitConstant: return UInt64(bitPattern: implicit)
     case Form.flagPresent: return 1
     case Form.referenceAddress:
-      // In DWARF 2, the size of an address (DWARF 2.0.0, 7.5.4).
+      // In DWARF 2, such references have the size of an address (DWARF 2.0.0, 7.5.4).
       return encoding.version == 2
         ? cursor.number(bytes: Int(encoding.addressBytes)) : cursor.offset(isWide: encoding.isWide)
     case Form.string:

@@ -80,7 +80,7 @@ private struct CxxNameReader {
       case UInt8(ascii: "'"): readQuoted()
       case UInt8(ascii: "("):
         if current.isEmpty {
-          // A function that returns a function pointer, or a type in brackets; otherwise an unnamed namespace.
+          // "(*" and "(&" start a function pointer or a type in brackets. Other brackets are an unnamed namespace.
           if has("(*") || has("(&") {
             place += 2
             continue

@@ -2,7 +2,7 @@
 final class DwarfFile {
   let image: ElfImage
   let isSplit: Bool
-  /// If this object represents the `.debug_types` of a file, that file.
+  /// The file whose `.debug_types` this object represents.
   private unowned let owner: DwarfFile?
   /// The file with shared entries that this file references (dwz).
   var alternate: DwarfFile?
@@ -146,7 +146,7 @@ final class DwarfFile {
   /// entries reference one long list.
   func renewRangeBudget() { rangeBudget = 1 << 16 + ranges.bytes.count + rangeLists.bytes.count }
 
-  /// Spends `count` ranges of the budget. Returns `false` if it is used up.
+  /// Spends `count` ranges of the budget. Returns `false` for an exhausted budget.
   func spendRangeBudget(_ count: Int) -> Bool {
     rangeBudget -= count
     return rangeBudget >= 0

@@ -38,7 +38,7 @@ final class DwarfUnit {
     return file.info.bytes.cursor(at: offset, end: header.end)
   }
 
-  /// Calls `body` with each attribute of the entry at `offset`. Returns its tag.
+  /// Calls `body` with each attribute of the entry at `offset`. Returns the entry's tag.
   @discardableResult
   func forEachAttribute(at offset: Int, _ body: (UInt16, AttributeValue) -> Void) -> UInt16? {
     var cursor = cursor(at: offset)
@@ -176,7 +176,7 @@ final class DwarfUnit {
   private func rangeList(_ value: AttributeValue) -> [AddressRange] {
     guard let number = Int(exactly: value.number) else { return [] }
     if header.encoding.version < 5 {
-      // The lists stay in the program's file.
+      // Older range lists stay in the program's file, not the split file.
       let owner = skeleton ?? self
       let (place, overflow) = number.addingReportingOverflow(skeleton?.gnuRangesBase ?? 0)
       owner.file.ranges.requireAll()

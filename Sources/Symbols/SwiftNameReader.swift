@@ -144,7 +144,7 @@ struct SwiftNameReader {
     return typeName(conformance.lowerBound..<end)
   }
 
-  /// Returns the name of the type in `range` without its module, and its enclosing function if it is local.
+  /// Returns the name of the type in `range` without its module. For a local type, `context` is the enclosing function.
   func typeName(_ range: Range<Int>) -> (path: String, context: String?, module: String?) {
     var range = text.trimmed(range)
     // The generic signature.

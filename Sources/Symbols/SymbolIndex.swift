@@ -12,7 +12,7 @@ struct SymbolIndex {
     }
 
     var start: UInt64
-    /// One past the end; equal to `start` if the table has no size.
+    /// One past the last address; equal to `start` if the size is unknown.
     var end: UInt64
     var rank: Rank
     /// The offset of the name in the string table.

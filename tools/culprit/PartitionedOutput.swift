@@ -13,7 +13,7 @@ struct PartitionedOutput {
   private let isNew: Bool
   /// The staging directory. Engines ignore names that start with a dot.
   private let staging: String
-  /// A descriptor of the staging directory, which is locked while in use.
+  /// The staging directory's descriptor. Locked during use.
   private let lock: Int32
   private var pending: [String: [UInt8]] = [:]
   private var pendingBytes = 0

@@ -1,7 +1,7 @@
 import CulpritOptions
 import CulpritReports
 
-/// Text in the style of the terminal, with a pager if possible.
+/// Prints text in the terminal's style, through a pager if possible.
 struct TextOutput {
   static let options = [
     CommandOption(

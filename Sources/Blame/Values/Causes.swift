@@ -49,7 +49,7 @@ extension StallReport {
       public static let threadEnd = Kind(rawValue: "threadEnd")
       /// The work waited for a signal from an object without an owner: a semaphore, a condition, a group.
       public static let signal = Kind(rawValue: "signal")
-      /// An awaited operation was not done.
+      /// An awaited operation had not finished.
       public static let awaiting = Kind(rawValue: "awaiting")
       /// A child process had not ended.
       public static let childProcess = Kind(rawValue: "childProcess")

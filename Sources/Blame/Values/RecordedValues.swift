@@ -62,9 +62,9 @@ extension StallReport.Note.Kind {
     case .unwatched: self = .unwatched
     case .overlap: self = .overlap
     case .fileLock: self = .fileLock
-    // Part of the evidence.
+    // Shown as part of the evidence.
     case .spared: self = StallReport.Note.Kind(rawValue: "spared")
-    // Part of the report's group.
+    // Shown in the report's group.
     case .count: self = StallReport.Note.Kind(rawValue: "count")
     case .sharedLabel: self = .sharedLabel
     case .likely: self = .likely

@@ -71,8 +71,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var waitingWork: WaitingWork?
   /// The times in which no thread ran the task; `nil` if there are none.
   public var taskTimes: TaskTimes?
-  /// The chains of lock waits with the locks' owners, heaviest first; empty if the work waited for no lock or this is
-  /// unknown.
+  /// The chains of lock waits with the locks' owners, heaviest first; empty without known lock waits.
   public var waitChains: [WaitChain]
   /// The causes of the stall, heaviest first. The first one is the primary cause. The shares add up to the stall. Empty
   /// if there is no sample.
@@ -120,7 +119,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var threshold: Duration { thresholdSeconds.duration }
   /// The duration of the work, or without an observed end, the time for which the work is known to have run.
   public var duration: Duration { durationSeconds.duration }
-  /// The age at which the stall became a hang; `nil` if it did not.
+  /// The age at which the stall became a hang; `nil` for other stalls.
   public var hang: Duration? { hangSeconds?.duration }
   /// The culprit's self time.
   public var ownTime: Duration { ownSeconds.duration }
@@ -205,7 +204,7 @@ extension StallReport {
 
   /// A function and its share of the stall.
   public struct Finding: Hashable, Sendable, Codable {
-    /// The function, with the address and location of the heaviest place in it.
+    /// The function, with its heaviest address and location.
     public var function: Function
     /// The share of the stall, from 0 to 1.
     public var share: Double
@@ -310,7 +309,7 @@ extension StallReport {
   public struct WaitingWork: Hashable, Sendable, Codable {
     /// The maximum number of waiting items, without the watchdog's probe.
     public var count: Int
-    /// Whether there might have been more, because counting is limited.
+    /// Whether ``count`` is a lower bound, because counting is limited.
     public var isLowerBound: Bool
     package var oldestSeconds: Seconds?
     /// The longest observed wait of an item; `nil` if unknown.
@@ -321,7 +320,7 @@ extension StallReport {
   public struct Group: Hashable, Sendable, Codable {
     /// The start of the first stall.
     public var since: Timestamp
-    /// The number of stalls of the source since then.
+    /// The number of the source's stalls from ``since`` on.
     public var count: Int
     /// The number of stalls of the group suspended or blocked at the place of the reported stall.
     public var atSamePlace: Int
@@ -388,7 +387,7 @@ extension StallReport {
     public var completedCount: Int
     /// The number of stacks with outermost callers from an earlier stack at equal stack addresses.
     public var joinedCount: Int
-    /// The number of stacks with unnamed async callers, which are left out.
+    /// The number of stacks with unnamed async callers, which are omitted.
     public var unknownCallersCount: Int
     /// The number of samples that were taken but lost.
     public var lostCount: UInt64
@@ -406,7 +405,7 @@ extension StallReport {
     /// The time in which the process could not run (stopped, frozen, suspended). Not part of the stall's duration.
     public var gap: Duration { gapSeconds.duration }
 
-    /// A reason and the number of samples with it.
+    /// A reason and the number of samples with this reason.
     public struct Count: Hashable, Sendable, Codable {
       /// The reason.
       public var reason: Reason

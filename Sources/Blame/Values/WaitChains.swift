@@ -55,7 +55,7 @@ extension StallReport {
       public static let threadEnd = Kind(rawValue: "threadEnd")
       /// A dispatch queue on which the thread ran work (`sync`).
       public static let queue = Kind(rawValue: "queue")
-      /// A stream of the C library, a `FILE`. `print` and `printf` use one.
+      /// A stream of the C library, a `FILE`, as `print` and `printf` use.
       public static let stream = Kind(rawValue: "stream")
       /// A one-time initialization that the thread ran: `std::call_once`, a static variable of a C++ function.
       public static let initialization = Kind(rawValue: "initialization")

@@ -5,7 +5,7 @@ public struct Catalog: Sendable {
   private let documents: [String]
   private var index: [Substring: [Int]] = [:]
 
-  /// Creates a catalog of `count` made-up documents.
+  /// Creates a catalog of `count` generated documents.
   public init(documents count: Int) {
     let words = ["lamp", "table", "chair", "mirror", "shelf", "curtain", "carpet", "clock", "vase", "frame", "stool"]
     documents = (0..<count)
@@ -16,7 +16,7 @@ public struct Catalog: Sendable {
     rebuildIndex(for: .zero)
   }
 
-  /// The numbers of the documents that contain `word`.
+  /// Returns the numbers of documents that contain `word`.
   public func search(_ word: String) -> [Int] { index[Substring(word)] ?? [] }
 
   /// Rebuilds the index repeatedly, at least once, for `duration`. This is the culprit of the stall.
