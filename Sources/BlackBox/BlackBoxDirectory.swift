@@ -132,14 +132,13 @@ package struct BlackBoxDirectory: Sendable {
     package var hasOpenHang = false
   }
 
-  /// Number of bytes at the start of a file that are searched for its owner and the end of its stall. The recorder
-  /// writes both first.
+  /// Bytes searched at the start of a file for its owner and the end of the stall. The recorder writes both first.
   private static let headBytes = 64 << 10
-  /// Number of bytes at the end of a file that are searched for the note of a delivered report.
+  /// Bytes searched at the end of a file for the note of a delivered report.
   private static let tailBytes = 16 << 10
 
-  /// Returns the stalls of the run. Reads only parts of files, because a run can leave more data than fits into memory;
-  /// except open stalls of a run with a recorded end. In containers, every service has the same process ID.
+  /// Returns the stalls of the run. Files can exceed the memory and are read only in part, except open stalls of a run
+  /// with a recorded end. In containers, the process ID does not distinguish runs.
   package func stalls(of record: RunRecord) -> RunStalls {
     let (suffix, first) = ("-\(record.identity.process)-", "culprit-\(record.since.fileNamePart)")
     var found = RunStalls()

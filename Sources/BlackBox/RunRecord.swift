@@ -146,6 +146,6 @@ package struct RunRecord: Hashable, Sendable {
 }
 
 extension WallTime {
-  /// The time in file names, which sorts by time.
+  /// The time in file names. The names sort by time.
   package var fileNamePart: String { description.filter { $0 != "-" && $0 != ":" } }
 }

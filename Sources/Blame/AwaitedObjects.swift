@@ -46,7 +46,7 @@ struct AwaitedObjects {
     return Reason(.unknown, .call(number))
   }
 
-  /// Returns a function that refines the reason of a lock to the lock of the loader, a stream or the allocator.
+  /// Returns a function that narrows a lock to the lock of the loader, a stream or the allocator.
   private func located(_ symbols: [Substring]) -> (Reason) -> Reason {
     { reason in
       guard reason.kind == .lock else { return reason }
@@ -79,7 +79,7 @@ struct AwaitedObjects {
     return descriptor(found) ?? Reason(fallback, .descriptor(found))
   }
 
-  /// Returns the reason for a wait on `descriptor`; `nil` if the operation decides.
+  /// Returns the reason for a wait on `descriptor`; `nil` if the reason depends on the operation.
   private func descriptor(_ descriptor: Descriptor) -> Reason? {
     let target = descriptor.target
     if target.hasPrefix("socket:[") {

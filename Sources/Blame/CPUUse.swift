@@ -7,7 +7,8 @@ extension StallReport.CPUUse {
     var delayed: Duration?
   }
 
-  /// Computes the use between neighbours of `counts` (in order of time) with `isPart` true for both indices.
+  /// Computes the use between neighbours of `counts` if `isPart` holds for both indices. `counts` must be in order of
+  /// time.
   init?(_ counts: [Count], where isPart: (Int) -> Bool) {
     var (used, passed) = (Duration.zero, Duration.zero)
     var (delayed, counted) = (Duration.zero, Duration.zero)

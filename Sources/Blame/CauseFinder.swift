@@ -141,7 +141,7 @@ struct CauseFinder {
   private static let waitingKinds: Set<Cause.Kind> = [.file, .network, .memory]
 
   /// Returns the presumed reason for waits in samples of a running thread: the reason with most time in samples of a
-  /// waiting thread, or many page faults.
+  /// waiting thread, or page faults if these are many.
   private func missedReason(_ reasons: [Reason]) -> Reason? {
     var times: [Reason: Duration] = [:]
     for (observed, reason) in zip(observations.sampleTimes, reasons)

@@ -15,7 +15,7 @@ struct Observations {
     var blamed: WeightedStack { isElsewhere ? WeightedStack(frames: [], time: stack.time) : stack }
   }
 
-  /// The samples with a stack, each thread's in order of time.
+  /// The samples with a stack. Samples of one thread are in order of time.
   private(set) var stacks: [Observation] = []
   private(set) var failures: [CaptureOutcome: Int] = [:]
   private(set) var truncations: [StackEnd: Int] = [:]

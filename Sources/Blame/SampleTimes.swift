@@ -11,7 +11,8 @@ struct SampleTimes {
   let unobserved: Duration
   let scale: Double
 
-  /// Number of gaps on each side that determine the sampling interval, and of expected samples per threshold.
+  /// Number of gaps on each side that determine the sampling interval. Also the expected number of samples per
+  /// threshold.
   private static let neighbours = 8
 
   /// Maximum extent of a sample to each side, in sampling intervals.

@@ -6,7 +6,8 @@ package struct StallProfile {
     /// The age of the work in nanoseconds, at the start and the end.
     package var begin: UInt64
     package var end: UInt64
-    /// The time in nanoseconds; less than the length if several threads worked. All weights add up to the stall.
+    /// The counted time in nanoseconds; less than the length if several threads worked. All weights add up to the
+    /// stall.
     package var weight: UInt64
     package var stack: Int
     package var sample: Found?

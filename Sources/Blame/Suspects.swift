@@ -95,7 +95,7 @@ package struct Suspects {
     return left != right ? left < right : one < other
   }
 
-  /// Returns the candidate that called the library algorithm that led to `function`, for most of its time.
+  /// Returns the candidate whose call of a library algorithm led to `function` for most of its time.
   private func callerOfLibrary(thatCalled function: FunctionIdentity) -> FunctionIdentity? {
     var callers: [FunctionIdentity: Duration] = [:]
     var repeats: [FunctionIdentity: Bool] = [:]

@@ -158,8 +158,8 @@ struct WaitGraph {
         break
       }
       let name = isWaiting(waiter, for: lock.kind)
-      // The memory is no lock if the function's name contradicts, or if there is neither a holder nor a name. If a
-      // thread waits for an object it holds, the owner changed during the observation.
+      // The memory is not a lock if the waiting function's name excludes this, or without both a holder and a name. If
+      // a thread waits for an object it holds, the owner changed during the observation.
       if name == false || (lock.isOrphaned && name == nil)
         || way.signature.links.contains(where: { $0.address == lock.address })
       {

@@ -79,8 +79,8 @@ package struct CountedStall: Hashable, Sendable {
     }
   }
 
-  /// The short location of the function, as in "Catalog.swift:29", or its module. `nil` for an address, because its
-  /// text contains the module.
+  /// The short location of the function, as in "Catalog.swift:29", or its module. `nil` if the name is an address,
+  /// which contains the module.
   package var place: String? {
     guard let function else { return nil }
     if let location = function.location { return "\(location.fileName):\(location.line)" }

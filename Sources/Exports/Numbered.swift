@@ -1,4 +1,4 @@
-/// Distinct values that are referred to by number.
+/// Distinct values, referenced by number.
 struct Numbered<Value: Hashable> {
   private(set) var all: [Value] = []
   private var numbers: [Value: Int] = [:]

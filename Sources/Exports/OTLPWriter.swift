@@ -8,8 +8,8 @@ import CulpritStallRecord
 /// (`opentelemetry/proto/profiles/v1development/profiles.proto`). Each stall is one or several `ResourceProfiles` with
 /// the profiles of its threads. The dictionary is written in pieces, which protobuf readers merge.
 ///
-/// The length precedes its message, so each profile is completely in memory. Threads with very many samples are split
-/// into consecutive profiles.
+/// A message's length precedes the message, so each profile is completely in memory. Threads with very many samples are
+/// split into consecutive profiles.
 struct OTLPWriter: ExportWriter {
   static let includesBlame = false
 

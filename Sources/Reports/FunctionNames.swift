@@ -106,7 +106,7 @@ struct FunctionNames {
 
   private func name(_ function: inout StallReport.Function) {
     guard let frame = function.frame else { return }
-    // For a library, an address is useless to readers. In application code, it is the only identification.
+    // Addresses in a library are useless to readers. In application code, the address is the only identification.
     let isNameless = frame.function == nil && !frame.module.isEmpty && !function.isOwn
     function.displayName = isNameless ? "a function of \(printable(frame.moduleName))" : name(frame)
   }

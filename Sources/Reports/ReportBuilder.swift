@@ -1,7 +1,7 @@
 @_exported import CulpritBlame
 import CulpritStallRecord
 
-/// Creates reports with their complete content. Texts and exports only print it.
+/// Creates reports with their complete content. Texts and exports only print the content.
 package struct ReportBuilder {
   let recording: Recording
   package let rules: OwnershipRules

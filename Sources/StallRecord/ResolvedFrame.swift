@@ -16,7 +16,7 @@ package enum MissingNameReason: Hashable, Sendable {
   case notMapped
   case noFile
   case unreadableFile(String)
-  /// The file differs from the one that ran, by its build ID.
+  /// The file has another build ID than the file that ran.
   case changedFile(expected: String, found: String)
   /// The file was deleted or replaced, and lacks a build ID for verifying the replacement.
   case unverifiable

@@ -17,7 +17,8 @@ enum StallFileFormat {
 
   static let payloadBytesMax = 1 << 20
 
-  /// Maximum length of a list of names and of each name, which limits the size of a record. Longer ones are truncated.
+  /// Maximum length of a list of names and of each name, which limits the size of a record. Longer lists and names are
+  /// truncated.
   static let listMax = 128
   static let listedCharactersMax = 512
 

@@ -56,7 +56,7 @@ package struct StallFile: Sendable {
 
   package static let beginning = StallFileFormat.magic
 
-  /// Maximum number of bytes other than samples, all of which are in memory.
+  /// Maximum number of bytes other than samples. All are in memory.
   private static let keptBytesMax = 256 << 20
 
   /// Reads a file from `bytes`.
@@ -66,7 +66,7 @@ package struct StallFile: Sendable {
   ///
   /// - Parameters:
   ///   - bytes: The content of the file.
-  ///   - samples: Minimum number of samples to keep of each stall; less than twice as many, evenly selected.
+  ///   - samples: Minimum number of samples to keep of each stall. Fewer than twice as many are kept, evenly selected.
   /// - Throws: ``StallFileError`` without a header that this version can read.
   package init(bytes: [UInt8], samples: Int = .max) throws(StallFileError) {
     try self.init(RecordScanner(bytes: bytes), Extent(samples: samples))

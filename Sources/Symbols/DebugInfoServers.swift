@@ -98,7 +98,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     guard !buildID.isEmpty else { return nil }
     return withLock {
       if let answer = answers[buildID] { return answer }
-      // The current request's caller gave up waiting: unresponsive servers are waited for only once.
+      // If a request is pending, its caller has given up. Unresponsive servers cause only one wait.
       guard request == nil, !isOver, Self.now() < end else { return nil }
       let began = Self.now()
       request = Request(buildID: buildID, began: began, heard: began)

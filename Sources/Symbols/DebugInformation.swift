@@ -8,7 +8,7 @@ package struct SourceCall {
   package var line: UInt32 = 0
   package var column: UInt16 = 0
   package var discriminator: UInt32 = 0
-  /// If the code is in another part of the function, the start of the hot part.
+  /// The start of the function's hot part, if the code is in another part.
   package var entry: UInt64?
 }
 

@@ -74,7 +74,7 @@ private func demangleWhole(_ rawName: String) -> DemangledName {
     return DemangledName(short: name.short, full: rawName, swiftModule: nil)
   }
   if let name = RustName(rawName) { return DemangledName(short: name.short, full: name.full, swiftModule: nil) }
-  // Swift's compiler derives the name of asynchronous top-level code from that of the C function.
+  // Swift's compiler derives the name of asynchronous top-level code from the C function's name.
   if rawName == asyncMain || isPart(rawName, of: asyncMain) {
     return DemangledName(short: "top-level code", full: rawName, swiftModule: nil, sourceFunction: asyncMain)
   }

@@ -19,7 +19,7 @@ extension SymbolFile {
         outer.origin = originOfMerged(at: start, swiftModule: module) ?? origin
       }
       outer.location = calls.last.flatMap(Self.location)
-      // Compilers can omit the line of some code of a function.
+      // Some code of a function has no line.
       if outer.location == nil, let start = outer.start {
         outer.location =
           nextLocation(of: calls.count - 1, calls, from: address, symbol)
@@ -125,7 +125,7 @@ extension SymbolFile {
     return shown.map { FunctionName.fitted($0, to: room) }.joined(separator: " or ") + suffix
   }
 
-  /// Returns the frames of an async function that resumes at `address`, the start of a part.
+  /// Returns the frames of an async function that resumes at `address`, where a part of the function starts.
   func framesOfResumption(at address: FileAddress, module: String) -> [ResolvedFrame] {
     guard let function = symbol(at: address), function.range.start == address.value,
       let place = debug?.firstColumn(from: address.value, before: function.range.end)

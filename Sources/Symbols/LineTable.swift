@@ -75,8 +75,8 @@ final class LineTable {
     return (row, discriminator)
   }
 
-  /// Returns the first address from `address` to before `end` with a line and a column. Compilers omit the column at
-  /// the beginning of a function.
+  /// Returns the first address in `address..<end` with a line and a column. Compilers omit the column at the beginning
+  /// of a function.
   func firstColumn(from address: UInt64, before end: UInt64) -> UInt64? {
     guard let sequence = sequence(at: address) else { return nil }
     let all = rows[sequence.first..<sequence.first + sequence.count]

@@ -1,5 +1,5 @@
 /// The stubs of the procedure linkage table (PLT) for calls into other modules, with the names of their targets.
-/// Relocations name a function for each entry of the global offset table (GOT). The instructions of a stub contain its
+/// Relocations name a function for each entry of the global offset table (GOT). The instructions of a stub refer to its
 /// entry.
 struct PLTStubs {
   enum Target {

@@ -9,8 +9,8 @@ import CulpritStallRecord
 ///     closure #1 in Catalog.rebuild(for:)
 ///
 /// The output of the runtime's demangler is parsed by its printing rules. The context of an entity precedes it with a
-/// dot ("Shop.Catalog.rebuild(…)"). The context follows after " in " if either is more than a name: closures, local
-/// functions and types, and everything inside them.
+/// dot ("Shop.Catalog.rebuild(…)"). If the entity or its context is more than a name, the context follows after " in ":
+/// for closures, local functions and types, and everything inside them.
 struct SwiftName {
   /// The name without types, generic arguments and module.
   private(set) var short: String

@@ -102,7 +102,7 @@ private enum ExportForm: Equatable {
 
   private static let pageEndings = [".html", ".htm"]
 
-  /// Creates the form for `--format=FORMAT`, or for the suffix of `path` without it.
+  /// Creates the form for `--format=FORMAT`, or without it, for the suffix of `path`.
   ///
   /// - Throws: ``UsageError`` if `format` is `nil` and the suffix of `path` is unknown.
   init(format: String?, path: String) throws(UsageError) {

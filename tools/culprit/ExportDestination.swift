@@ -7,7 +7,7 @@ import Glibc
 struct ExportDestination {
   /// The operand; "-" for standard output.
   let path: String
-  /// The path that checks examine, following links; also defined for standard output.
+  /// The path for checks, which follow links. Also defined for standard output.
   private let place: String
 
   /// Creates the destination; standard output if `path` is `nil`.
@@ -41,7 +41,7 @@ struct ExportDestination {
     var inode: ino_t
   }
 
-  /// Returns `nil` for irregular files, because a terminal can be both input and output.
+  /// Returns `nil` except for regular files, because a terminal can be both input and output.
   private static func identity(_ path: String) -> Identity? {
     var information = stat()
     guard stat(path, &information) == 0, information.st_mode & S_IFMT == S_IFREG else { return nil }

@@ -4,8 +4,8 @@ import Synchronization
 enum Pager {
   private static let process = Mutex<pid_t>(0)
 
-  /// Starts a pager for further output to a terminal, if possible. `command` is a shell command. The default is PAGER
-  /// or less, which exits at once if the text fits the screen.
+  /// Starts a pager for further output to a terminal, if possible. `command` is a shell command. The default is PAGER,
+  /// or without it, `less`, which exits at once if the text fits the screen.
   static func start(_ command: String? = nil) {
     let command = command ?? Terminal.environment("PAGER") ?? "less"
     guard Terminal.isOutput, !command.isEmpty, command != "cat", exists(command) else { return }

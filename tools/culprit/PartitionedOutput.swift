@@ -38,7 +38,7 @@ struct PartitionedOutput {
     }
   }
 
-  /// Removes staging directories left by killed processes, which are unlocked.
+  /// Removes unlocked staging directories, which killed processes left.
   private static func removeLeftovers(_ directory: String) {
     var found = glob_t()
     defer { globfree(&found) }

@@ -297,7 +297,7 @@ struct Stalls: Sendable {
   ) -> (recording: Recording, logs: [SampleLog]) {
     let recording = file.recording
     if recording.stalls.isEmpty { Self.noteEmpty(name) }
-    // Signatures are the only reason to compute reports.
+    // Reports are computed only if signatures are needed.
     let builder =
       selection.signatures.isEmpty ? nil : ReportBuilder(recording, rules: rules, resolve: resolve)
     let origin = StallOrigin(recording)

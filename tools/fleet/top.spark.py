@@ -1,5 +1,5 @@
-"""The result of `culprit top` for the rows of `culprit export --format=jsonl -o rows`, computed by Spark on any number of
-machines.
+"""The result of `culprit top` for the rows of `culprit export --format=jsonl -o rows`, computed by Spark on any
+number of machines.
 
     $ spark-submit top.spark.py rows
     signature,count,total_seconds,worst_seconds,first_seen,last_seen,hosts,versions,function

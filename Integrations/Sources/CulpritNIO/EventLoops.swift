@@ -45,7 +45,7 @@ extension Watchdog {
 }
 
 /// A probe in the queue of an event loop. A loop that shuts down releases the probe without running it. This ends the
-/// watch, because the probe would count as a stall.
+/// watch, because a probe that never runs would count as a stall.
 private final class SubmittedProbe: Sendable {
   private let probe: @Sendable () -> Void
   private let end: WatchEnd
@@ -82,7 +82,7 @@ private final class WatchEnd: Sendable {
     if isRequested { watch.stop() }
   }
 
-  /// Ends the watch now, or as soon as it is set.
+  /// Ends the watch now, or as soon as ``use(_:)`` sets the watch.
   func request() {
     let watch = state.withLock { state in
       state.isRequested = true

@@ -293,7 +293,7 @@ extension StallReport.Source {
   }
 }
 
-/// Data that accompanies a value without being part of it: all values are equal.
+/// Data that accompanies a value but is not part of it. All instances compare as equal.
 package struct Aside<Value: Sendable>: Hashable, Sendable {
   package var value: Value
 

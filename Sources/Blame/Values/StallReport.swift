@@ -42,8 +42,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   /// The function in which the task was suspended, with its share of the stall; `nil` unless ``verdict`` is
   /// ``Verdict/suspended``. ``callers`` contains the innermost other application function that awaited it.
   public var suspendedIn: Finding?
-  /// The application functions that called the culprit, heaviest first. Their times include only the culprit below
-  /// them.
+  /// The application functions that called the culprit, heaviest first. Their times include only calls of the culprit.
   public var callers: [Finding]
   /// If ``callers`` is a single function with all of the culprit's time, the callers of that function, nearest first.
   public var outerCallers: [Finding]
@@ -80,7 +79,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var counts: Counts?
   /// The phases of the stall in order of time; empty if there is only one, or if several threads worked.
   public var timeline: [Stretch]
-  /// The stalls that the report represents; `nil` if it represents one.
+  /// The stalls that the report represents; `nil` for a single stall.
   public var group: Group?
   /// Notes about the stall, in order of time.
   public var notes: [Note]
