@@ -1,7 +1,7 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-/// The public packages, each with the oldest version that has everything used here.
+/// The public packages, each with the oldest usable version.
 let dependencies: [Package.Dependency] = [
   .package(name: "culprit", path: ".."),
   .package(url: "https://github.com/apple/swift-distributed-tracing.git", from: "1.3.0"),
@@ -16,7 +16,7 @@ let dependencies: [Package.Dependency] = [
   .package(url: "https://github.com/vapor/vapor.git", from: "4.100.0"),
 ]
 
-/// Returns a product that is used, and fetched, only if a trait is enabled.
+/// Returns a product that is fetched and used only if a trait is enabled.
 func product(_ name: String, _ package: String, trait: String) -> Target.Dependency {
   .product(name: name, package: package, condition: .when(traits: [trait]))
 }
@@ -32,8 +32,8 @@ let nioPosix = product("NIOPosix", "swift-nio", trait: "NIO")
 let tracing = product("Tracing", "swift-distributed-tracing", trait: "Tracing")
 let vapor = product("Vapor", "vapor", trait: "Vapor")
 
-/// One for each package of others, so that a service fetches only those that it uses. All are enabled by default, except for
-/// those that only a service of the check needs.
+/// One trait for each third-party package, so a service fetches only the packages in use. Traits are enabled by
+/// default, except those that only services of the check need.
 let traits: Set<Trait> = [
   "GRPC", "PostgreSQL",
   "Hummingbird", "Logging", "Metrics", "NIO", "ServiceLifecycle", "Tracing",
@@ -41,7 +41,7 @@ let traits: Set<Trait> = [
   .default(enabledTraits: ["Hummingbird", "Logging", "Metrics", "NIO", "ServiceLifecycle", "Tracing", "Vapor"]),
 ]
 
-/// The products, one library for each package that a service uses.
+/// One library for each package that a service uses.
 let libraries: [Target] = [
   .target(name: "CulpritHummingbird", dependencies: [culprit, hummingbird]),
   .target(name: "CulpritLogging", dependencies: [culprit, logging]),
@@ -53,7 +53,7 @@ let libraries: [Target] = [
   .target(name: "CulpritVapor", dependencies: [culprit, "CulpritLogging", "CulpritNIO", vapor]),
 ]
 
-/// Services that `tools/check-integrations` runs, and the tests.
+/// The services of `tools/check-integrations`, and the tests.
 let checks: [Target] = [
   .target(name: "Stalls", dependencies: [culprit], path: "Services/Stalls"),
   .target(

@@ -3,16 +3,16 @@ import Glibc
 
 /// A directory with the `.run` and `.stall` files of service runs.
 ///
-/// Other users might have written to it, so only plain files are opened, and links are not followed.
+/// Other users might have created files, so only plain files are opened, and links are not followed.
 package struct BlackBoxDirectory: Sendable {
   package let path: String
   /// The user whose files are opened; `nil` for all users.
   private let owner: uid_t?
-  /// Never opened: closing any descriptor of a file releases the process's locks on it (fcntl(2)).
+  /// This process's file, never opened: closing it would release the process's locks on it (fcntl(2)).
   private let ownFile: String?
   let own = ProcessIdentity.ofThisProcess()
 
-  /// Only files of `owner` without further hard links count; `nil` admits all files, for reading only.
+  /// Admits only files of `owner` with a single hard link. `nil` admits all files, for reading only.
   package init(path: String, owner: uid_t? = nil, ownFile: String? = nil) {
     self.path = path
     self.owner = owner
@@ -34,7 +34,7 @@ package struct BlackBoxDirectory: Sendable {
 
   package var boot: String { own.boot }
 
-  /// Sorted; names with the default prefix sort by time.
+  /// Returns sorted names. Names with the default prefix sort by time.
   package func names(_ suffixes: [String], beginningWith prefix: String = "culprit-") throws(BlackBoxError) -> [String]
   {
     guard let stream = opendir(path) else { throw BlackBoxError(path: path, number: errno) }
@@ -44,7 +44,7 @@ package struct BlackBoxDirectory: Sendable {
       // SAFETY: readdir terminates the name with a zero byte. The name is copied before the next call.
       let name = withUnsafePointer(to: &entry.pointee.d_name) {
         $0.withMemoryRebound(to: CChar.self, capacity: 256) { name in
-          // Most files might be unrelated. No string is created for them.
+          // Unrelated names, which might be the majority, create no string.
           strncmp(name, prefix, prefix.utf8.count) == 0 ? String(cString: name) : nil
         }
       }
@@ -53,19 +53,19 @@ package struct BlackBoxDirectory: Sendable {
     return names.sorted()
   }
 
-  /// Plain files that satisfy the owner restriction.
+  /// Whether this is a plain file that satisfies the owner restriction.
   private func counts(_ information: stat) -> Bool {
     guard information.st_mode & S_IFMT == S_IFREG else { return false }
     return owner.map { information.st_uid == $0 && information.st_nlink == 1 } ?? true
   }
 
-  /// `nil` if the file does not exist or does not count.
+  /// Returns `nil` for a missing or inadmissible file.
   package func information(_ name: String) -> stat? {
     var information = stat()
     return lstat("\(path)/\(name)", &information) == 0 && counts(information) ? information : nil
   }
 
-  /// Returns `nil` if the file does not count or cannot be opened. The caller closes the descriptor.
+  /// Returns `nil` for an inadmissible file or a failed open. The caller closes the descriptor.
   package func open(_ name: String, _ mode: Int32) -> Int32? {
     // Before opening: closing a link to a file that this process has locked would release the lock.
     guard name != ownFile, information(name) != nil else { return nil }
@@ -79,7 +79,7 @@ package struct BlackBoxDirectory: Sendable {
     return descriptor
   }
 
-  /// `nil` if the record is unreadable or invalid.
+  /// Returns `nil` for an unreadable or invalid record.
   package func record(_ descriptor: Int32) -> RunRecord? {
     SmallFile.text(descriptor, max: Self.recordBytesMax).flatMap { RunRecord(text: $0) }
   }
@@ -87,18 +87,17 @@ package struct BlackBoxDirectory: Sendable {
   /// Maximum size of a run's file, which contains modules and notes of hangs (`LINES_BYTES_MAX` in hang_notes.c).
   private static let recordBytesMax = 2 << 20
 
-  /// Must not be called for this process's own file.
+  /// Returns the record and whether its run continues. Must not be called for this process's file.
   package func recordAndState(_ descriptor: Int32) -> (record: RunRecord, isRunning: Bool)? {
     guard let record = record(descriptor) else { return nil }
     guard !isRunning(record, descriptor) else { return (record, true) }
-    // The run might have ended, and recorded its end, since the first read.
+    // The run might have ended and recorded its end after the first read.
     return self.record(descriptor).map { ($0, false) }
   }
 
   /// Whether the process of `record` still exists and belongs to this run.
   ///
-  /// If its process ID belongs to another namespace or machine, or its main thread has ended, the lock on the open file
-  /// decides.
+  /// If the process ID belongs to another namespace or machine, or the main thread has ended, the file's lock decides.
   private func isRunning(_ record: RunRecord, _ descriptor: Int32) -> Bool {
     guard record.ended == nil else { return false }
     if let isRunning = record.identity.isRunning(seenBy: own) { return isRunning && !wasReplaced(record) }
@@ -108,8 +107,8 @@ package struct BlackBoxDirectory: Sendable {
     return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
   }
 
-  /// Whether the process continued without this run by execve(2): it is this process, or it has left a later file.
-  /// Releases this process's locks on the files.
+  /// Whether the process continued without this run after execve(2): it is the calling process, or has left a later
+  /// file. Releases this process's locks on the files.
   package func wasReplaced(_ record: RunRecord) -> Bool {
     if record.identity == own { return true }
     let suffix = "-\(record.identity.process)."
@@ -124,23 +123,22 @@ package struct BlackBoxDirectory: Sendable {
 
   package struct RunStalls: Sendable {
     package var saved: [SavedStall] = []
-    /// A sentence for each unreadable file that might belong to the run. Damage in the middle of a file is found only
-    /// when the whole file is read.
+    /// A sentence for each unreadable file that might belong to the run. Damage in the middle is found only if the
+    /// whole file is read.
     package var problems: [String] = []
-    /// Whether a stall has no end, as far as is known. Includes stalls in unreadable files.
+    /// Whether a stall has no known end. Includes stalls in unreadable files.
     package var hasOpen = false
-    /// Whether such a stall was a hang. Known only for a run with a recorded end.
+    /// Whether an open stall was a hang. Determined only for a run with a recorded end.
     package var hasOpenHang = false
   }
 
-  /// Bytes at the start of a file that are searched for its owner and for the end of its stall. The recorder writes
-  /// both before anything else.
+  /// Bytes searched at the start of a file for its owner and the end of the stall. The recorder writes both first.
   private static let headBytes = 64 << 10
-  /// Bytes at the end of a file that are searched for the note that the stall's report was delivered.
+  /// Bytes searched at the end of a file for the note of a delivered report.
   private static let tailBytes = 16 << 10
 
-  /// A run can leave more data than fits into memory, so no file is read completely, except open stalls of a run with a
-  /// recorded end. In a container, each file might belong to any run, because every service has the same process ID.
+  /// Returns the stalls of the run. Files can exceed the memory and are read only in part, except open stalls of a run
+  /// with a recorded end. In containers, the process ID does not distinguish runs.
   package func stalls(of record: RunRecord) -> RunStalls {
     let (suffix, first) = ("-\(record.identity.process)-", "culprit-\(record.since.fileNamePart)")
     var found = RunStalls()
@@ -161,7 +159,7 @@ package struct BlackBoxDirectory: Sendable {
         }
         guard process.id == record.identity.process, process.watchedSince == record.since else { continue }
         let stalls = file.recording.stalls
-        // A file that was truncated before its stall contains no stall.
+        // A file truncated before the stall's record contains no stall.
         let isUnended = stalls.isEmpty ? !isWhole : stalls.contains { !$0.hasEnded }
         let isOpen = isUnended && !StallFile.hasEnd(head)
         let bytes = min(SmallFile.size(descriptor), Self.stallBytesMax)
@@ -184,7 +182,7 @@ package struct BlackBoxDirectory: Sendable {
 
   static let stallBytesMax = 64 << 20
 
-  /// Returns the content and the tag of its records, or `nil` if the file cannot be read.
+  /// Returns the file's content and its records' tag, or `nil` for an unreadable file.
   package func stall(_ descriptor: Int32) -> (file: StallFile, tag: UInt16)? {
     SmallFile.bytes(descriptor, max: Self.stallBytesMax)
       .flatMap { try? StallFile(bytes: $0, samples: Stall.samplesForReport) }

@@ -11,8 +11,8 @@ package enum ControlGroups {
 
   /// Returns the directories of the group and its ancestors for `controller`, the nearest first.
   ///
-  /// Ancestors are left out for the memory controller if they do not count kills in their descendants. They count them
-  /// only in version 2, and only if the hierarchy is mounted without memory_localevents.
+  /// For the memory controller, ancestors are included only if they count kills in their descendants: in version 2,
+  /// mounted without memory_localevents.
   ///
   /// `groups` is the content of `/proc/PID/cgroup`: `0::/path` (version 2), `4:memory:/path` (version 1). `mounts` is
   /// the content of `/proc/PID/mountinfo`: `36 35 98:0 /root /mount options - cgroup2 source options`.
@@ -26,13 +26,13 @@ package enum ControlGroups {
       for mount in mounts.split(separator: "\n") {
         let fields = mount.split(separator: " ")
         guard let dash = fields.firstIndex(of: "-"), dash >= 6, fields.count > dash + 3 else { continue }
-        let isIts =
+        let isMatching =
           isSecond
           ? fields[dash + 1] == "cgroup2"
           : fields[dash + 1] == "cgroup" && fields[dash + 3].split(separator: ",").contains(controller[...])
         let root = fields[3] == "/" ? "" : unescaped(fields[3])
         // A container sees only a part of the tree.
-        guard isIts, "\(parts[2])/".hasPrefix(root + "/") else { continue }
+        guard isMatching, "\(parts[2])/".hasPrefix(root + "/") else { continue }
         let isLocal = fields[dash + 3].split(separator: ",").contains("memory_localevents")
         // A CPU quota applies to all descendants in both versions.
         let countsBelow = controller == "cpu" || (isSecond && !isLocal)
@@ -48,7 +48,7 @@ package enum ControlGroups {
     return found
   }
 
-  /// Blanks, tabs, line feeds and backslashes are written as three octal digits in mountinfo (proc(5)).
+  /// Decodes mountinfo's octal escapes of blanks, tabs, line feeds and backslashes (proc(5)).
   private static func unescaped(_ path: Substring) -> String {
     var parts = path.split(separator: "\\", omittingEmptySubsequences: false)[...]
     var text = parts.popFirst().map(String.init) ?? ""

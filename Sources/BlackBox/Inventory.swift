@@ -13,13 +13,13 @@ package struct Inventory: Sendable {
     package let name: String
     package let record: RunRecord
     package let isRunning: Bool
-    /// As reported earlier or as judged now. `nil` while the run continues.
+    /// The reported or current verdict; `nil` while the run continues.
     package let verdict: RunVerdict?
     /// In order of time.
     package let stalls: [Stalls]
   }
 
-  /// Without samples.
+  /// Stalls without samples.
   package struct Stalls: Sendable {
     package let name: String
     /// The duration of each stall, as far as it is known, and whether the stall has ended.
@@ -39,7 +39,7 @@ package struct Inventory: Sendable {
     var since: WallTime
   }
 
-  /// Must not be called by a process that has a file in the directory: closing the file would release the lock on it.
+  /// The calling process must not have a file in the directory, because closing the file would release the lock on it.
   package init(path: String) throws(BlackBoxError) {
     let box = BlackBoxDirectory(path: path)
     var records: [(name: String, record: RunRecord, isRunning: Bool)] = []
@@ -55,7 +55,7 @@ package struct Inventory: Sendable {
     var stalls: [Owner: [Stalls]] = [:]
     var others: [Stalls] = []
     let owners = Set(records.map { Owner(process: $0.record.identity.process, since: $0.record.since) })
-    // Includes renamed files, as the commands that read stalls do.
+    // Includes renamed files, as do the commands that read stalls.
     for name in try box.names([".stall"], beginningWith: "") {
       problems += Self.problems(name, in: box) { descriptor in
         guard let bytes = SmallFile.bytes(descriptor, max: BlackBoxDirectory.stallBytesMax) else {
@@ -99,7 +99,7 @@ package struct Inventory: Sendable {
     }
   }
 
-  /// Only names given by a watchdog contain the time.
+  /// Sorts by the recorded time, because renamed files lack the time in their names.
   private static func inOrderOfTime(_ files: [Stalls]) -> [Stalls] {
     func key(_ file: Stalls) -> (UInt64, String) { (file.began?.nanosecondsSince1970 ?? .max, file.name) }
     return files.sorted { key($0) < key($1) }

@@ -1,8 +1,8 @@
-/// The number of processes in a control group that the kernel has killed because memory was exhausted.
+/// The number of processes of a control group that the kernel killed for lack of memory.
 package struct MemoryKills: Hashable, Sendable {
   /// The group's directory, or `/proc/vmstat` for the whole machine.
   package var path: String
-  /// A restarted service might get a new group with the same name, whose count starts from zero.
+  /// Distinguishes groups: a restarted service might get a new group with the same name.
   package var inode: UInt64
   package var count: UInt64
 
@@ -14,9 +14,9 @@ package struct MemoryKills: Hashable, Sendable {
 
   package enum Change: Hashable, Sendable {
     case none
-    /// The count of the process's own group has increased.
+    /// The count of the process's own group increased.
     case inOwnGroup
-    /// The count of the machine, or of an ancestor of the group, has increased, and the group is gone.
+    /// The own group is gone, and the count of the nearest remaining ancestor, or of the machine, increased.
     case above
   }
 
@@ -36,7 +36,7 @@ package struct MemoryKills: Hashable, Sendable {
   static func counts(groups: String, mounts: String, machine: String) -> [MemoryKills] {
     var found: [MemoryKills] = []
     for directory in ControlGroups.directories(of: "memory", groups: groups, mounts: mounts) {
-      // A group without the memory controller has no count. Its processes are counted in the nearest ancestor.
+      // A group without the memory controller has no count; the nearest ancestor counts its processes.
       guard let count = count(in: directory, isOwn: found.isEmpty), let inode = SmallFile.inode(directory) else {
         continue
       }
@@ -46,18 +46,19 @@ package struct MemoryKills: Hashable, Sendable {
     return found
   }
 
-  /// Any user can write a file with other paths, and opening a path can have side effects.
-  private static func isKernels(_ path: String, groups: String, machine: String) -> Bool {
+  /// Whether the kernel provides `path`. Users can write files with other paths, and opening those can have side
+  /// effects.
+  private static func isFromKernel(_ path: String, groups: String, machine: String) -> Bool {
     path == machine || "\(path)/".hasPrefix("\(groups)/") && !path.split(separator: "/").contains("..")
   }
 
-  /// Returns the change for the nearest group that still exists. Ignores counts whose paths are not the kernel's.
+  /// Returns the change for the nearest group that still exists. Ignores paths that the kernel does not provide.
   package static func change(
     since counts: [MemoryKills],
     groups: String = "/sys/fs/cgroup",
     machine: String = Self.machine
   ) -> Change {
-    for (index, former) in counts.enumerated() where isKernels(former.path, groups: groups, machine: machine) {
+    for (index, former) in counts.enumerated() where isFromKernel(former.path, groups: groups, machine: machine) {
       let isMachine = former.inode == 0
       let isOwn = index == 0 && !isMachine
       guard let count = isMachine ? count(of: former.path) : count(in: former.path, isOwn: isOwn),
@@ -68,8 +69,7 @@ package struct MemoryKills: Hashable, Sendable {
     return .none
   }
 
-  /// The count of this process's own group excludes descendants if the kernel supports this (memory.events.local, since
-  /// Linux 5.2; always so in version 1).
+  /// For the process's own group, excludes descendants if possible (memory.events.local, since Linux 5.2; version 1).
   private static func count(in path: String, isOwn: Bool) -> UInt64? {
     if isOwn, let count = count(of: "\(path)/memory.events.local") { return count }
     return count(of: "\(path)/memory.events") ?? count(of: "\(path)/memory.oom_control")

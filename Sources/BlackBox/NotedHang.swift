@@ -1,14 +1,14 @@
 import CulpritStallRecord
 import Glibc
 
-/// A stall that the watchdog noted in the run's file (observer_hang_notes.h) because the recorder had not recorded it.
+/// A stall that the watchdog noted in the run's file (observer_hang_notes.h) because the recorder had not written it.
 package struct NotedHang: Hashable, Sendable {
   package struct SampledStack: Hashable, Sendable {
     package var samples: Int
     package var stack: Stack
   }
 
-  /// The source's slot and the start of the work on the watchdog's clock, which identify the stall.
+  /// Identifies the stall: the source's slot, and the start of the work on the watchdog's clock.
   var slot: UInt32
   var item: UInt64
   package var source: WatchedSource
@@ -31,19 +31,19 @@ package struct NotedHang: Hashable, Sendable {
     threadID = Int32(clamping: numbers[6])
   }
 
-  /// `parts` are the values of the line.
+  /// Whether a line with the values `parts` belongs to this hang.
   func isMeant(by parts: some Collection<Substring>) -> Bool {
     let numbers = parts.prefix(2).map { UInt64($0) }
     return numbers == [UInt64(slot), item]
   }
 
-  /// The beginning is computed from the age, which leaves out exempt time.
+  /// Whether the hang is a note of `stall`. ``began`` is approximate, because the age excludes exempt time.
   package func isNote(of stall: Stall) -> Bool {
     let distance = Int64(clamping: began.nanosecondsSince1970) - Int64(clamping: stall.began.nanosecondsSince1970)
     return stall.source == source && abs(distance) < 2_000_000_000
   }
 
-  /// `parts` are the line's values from the third one on.
+  /// Adds a stack. `parts` are a line's values without the first two.
   mutating func add(stack parts: ArraySlice<Substring>) {
     let frames = parts.dropFirst(2).compactMap { part -> StackFrame? in
       let words = part.split(separator: ":")
@@ -103,7 +103,7 @@ extension RunRecord {
     )
   }
 
-  /// Files for the noted stalls, as the recorder would have written them.
+  /// Stall files with the noted stalls, in the recorder's format.
   package var filesOfNotedHangs: [(name: String, bytes: [UInt8])] {
     let process = ObservedProcess(
       id: identity.process,
@@ -114,7 +114,7 @@ extension RunRecord {
     )
     return hangs.enumerated()
       .map { index, hang in
-        // Above the numbers that recorders assign.
+        // These IDs are larger than the recorder's IDs.
         let id = UInt64(1) << 32 + UInt64(index)
         let time = max(hang.began.nanosecondsSince1970, since.nanosecondsSince1970)
         let name = "culprit-\(WallTime(nanosecondsSince1970: time).fileNamePart)-\(process.id)-\(id).stall"
@@ -148,7 +148,7 @@ extension NotedHang {
       records += StallFileWriter.record(of: sampled.stack, index: index)
       for _ in 0..<sampled.samples {
         number += 1
-        // The times of the samples are unknown. They are spread evenly.
+        // The sample times are unknown, so the samples are spread evenly.
         let sample = Sample(age: age / count * number, stack: index, outcome: .captured, cpuTime: nil)
         records += StallFileWriter.record(of: sample, stallID: id)
       }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Identifies a process among all that ever ran on this machine, because process IDs are reused.
+/// Identifies a process across boots and PID namespaces. A process ID alone is reused.
 package struct ProcessIdentity: Hashable, Sendable {
   package var process: Int32
   /// Clock ticks from boot to the start (proc(5), /proc/PID/stat, field 22).
@@ -26,7 +26,7 @@ package struct ProcessIdentity: Hashable, Sendable {
     )
   }
 
-  /// `start` is in clock ticks since boot. `nil` if the process does not exist.
+  /// `start` is in clock ticks since boot. Returns `nil` if the process does not exist.
   static func state(of process: Int32) -> (start: UInt64, mainHasEnded: Bool)? {
     // The name of the executable, in parentheses, can contain spaces and parentheses.
     guard let text = SmallFile.text("/proc/\(process)/stat"), let end = text.lastIndex(of: ")") else { return nil }
@@ -35,11 +35,11 @@ package struct ProcessIdentity: Hashable, Sendable {
     return (start, fields[1] == "Z" || fields[1] == "X")
   }
 
-  /// `nil` if the process `own` cannot determine this.
+  /// Returns `nil` if the process `own` cannot determine the state.
   func isRunning(seenBy own: ProcessIdentity) -> Bool? {
     guard boot == own.boot, namespace == own.namespace else { return nil }
     guard let state = Self.state(of: process), state.start == start else { return false }
-    // The process might have ended, or its other threads might continue (pthread_exit(3)).
+    // After the end of the main thread, other threads might continue (pthread_exit(3)).
     return state.mainHasEnded ? nil : true
   }
 }

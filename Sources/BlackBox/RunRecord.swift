@@ -4,16 +4,16 @@ import CulpritStallRecord
 ///
 /// Each line consists of a word, a value and a checksum, so the complete lines of a truncated or damaged file remain
 /// valid. The checksum is " #" and eight hexadecimal digits: the CRC-32 of the file's number, also as eight digits, and
-/// the preceding part of the line. Lines from other files therefore fail the check. The first line contains the number
-/// and uses 0 for its own checksum. Lines with unknown words come from newer versions and are ignored.
+/// the preceding part of the line. A line from another file therefore fails the check. The first line contains the
+/// number; its own checksum uses 0. Unknown words come from newer versions and are ignored.
 package struct RunRecord: Hashable, Sendable {
-  /// Distinguishes the file's lines from those of other files.
+  /// Distinguishes the file's lines from lines of other files.
   package var number = UInt32.random(in: 1 ... .max)
   package var identity: ProcessIdentity
   package var executable: String
-  /// The process records of the run's `.stall` files also contain this time.
+  /// The start of the run, also recorded in its `.stall` files.
   package var since: WallTime
-  /// At the start of the run; the nearest group first.
+  /// The counts at the start of the run, nearest group first.
   package var memoryKills: [MemoryKills]
   package var crash: Crash?
   /// The time at which SIGTERM, without a handler of the service, ended the run.
@@ -23,7 +23,7 @@ package struct RunRecord: Hashable, Sendable {
   /// The name of the reported verdict.
   package var told: String?
   package var hangs: [NotedHang] = []
-  /// At the start of the run; empty if they were not written.
+  /// The modules at the start of the run; empty if they were not written.
   package var modules: [Module] = []
 
   package struct Crash: Hashable, Sendable {
@@ -70,7 +70,7 @@ package struct RunRecord: Hashable, Sendable {
     return String(repeating: "0", count: 8 - digits.count) + digits
   }
 
-  /// `nil` if the checksum is wrong for the file `number`.
+  /// Returns `nil` for a wrong checksum in the file `number`.
   private static func content(_ line: Substring, _ number: UInt32) -> Substring? {
     guard let mark = line.lastIndex(of: "#"), mark > line.startIndex else { return nil }
     let content = line[..<line.index(before: mark)]
@@ -97,7 +97,7 @@ package struct RunRecord: Hashable, Sendable {
       read(word, line.dropFirst(word.count + 1))
       words.insert(word)
     }
-    // A record without one of these might be mistaken for another run's.
+    // Without one of these fields, the record might be mistaken for another.
     guard words.isSuperset(of: ["process", "start", "boot", "namespace", "since"]), identity.process > 0 else {
       return nil
     }
@@ -139,13 +139,13 @@ package struct RunRecord: Hashable, Sendable {
   /// `NOTED_MAX` of hang_notes.c.
   private static let hangsMax = 32
 
-  /// Replaces control characters, which include line feeds.
+  /// Replaces control characters, including line feeds.
   static func line(_ text: String) -> String {
     String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 32 ? "?" : $0 }))
   }
 }
 
 extension WallTime {
-  /// File names that contain this part sort by time.
+  /// The time in file names. The names sort by time.
   package var fileNamePart: String { description.filter { $0 != "-" && $0 != ":" } }
 }

@@ -2,13 +2,13 @@ import CulpritStallRecord
 
 /// How a run of a service ended.
 package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
-  /// The run ended in an orderly way: its watchdog was stopped, it returned from `main` or called exit(3) without a
-  /// hang, or its process executed another program (execve(2)) while no work was stalled.
+  /// The run ended in an orderly way. The watchdog was stopped without a hang, `main` returned, exit(3) was called, or
+  /// the process executed another program (execve(2)) while no work was stalled.
   case cleanExit
   /// SIGTERM, without a handler of the service, ended the run while no work was stalled.
   case terminated
-  /// The run was killed, ended by a signal from another process, or replaced by another program while work was stalled,
-  /// or its watchdog was stopped during a hang.
+  /// Work was stalled when the run was killed, ended by a signal from another process, or replaced by another program;
+  /// or the watchdog was stopped during a hang.
   case fatalHang
   /// The run ended without a trace while no work was stalled, usually by SIGKILL or _exit(2).
   case killed

@@ -1,7 +1,7 @@
 import Glibc
 
 enum SmallFile {
-  /// The default. Culprit's files are smaller.
+  /// The default limit. Culprit's files are smaller.
   private static let bytesMax = 64 << 10
 
   /// Returns `nil` if the file cannot be read, or if it is a link and `followsLinks` is `false`.
@@ -12,12 +12,12 @@ enum SmallFile {
     return text(descriptor)
   }
 
-  /// From the start of the file.
+  /// Reads from the start of the file.
   static func text(_ descriptor: Int32, max: Int = bytesMax) -> String? {
     bytes(descriptor, max: max).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// From the start of the file; `nil` if it cannot be read.
+  /// Reads from the start of the file; `nil` on failure.
   static func bytes(_ descriptor: Int32, max: Int) -> [UInt8]? {
     var bytes: [UInt8] = []
     // A growing array temporarily takes up to twice its size.
@@ -33,7 +33,7 @@ enum SmallFile {
     return bytes
   }
 
-  /// From the end of the file; empty if it cannot be read.
+  /// Reads from the end of the file; empty on failure.
   static func tail(_ descriptor: Int32, max: Int) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: max)
     let size = lseek(descriptor, 0, SEEK_END)
@@ -41,7 +41,7 @@ enum SmallFile {
     return Array(bytes.prefix(Swift.max(0, count)))
   }
 
-  /// 0 if the size is unknown.
+  /// Returns 0 for an unknown size.
   static func size(_ descriptor: Int32) -> Int {
     var information = stat()
     return fstat(descriptor, &information) == 0 ? Int(information.st_size) : 0

@@ -2,18 +2,17 @@ import CulpritStallRecord
 
 /// Detects stacks of suspended tasks whose work continues elsewhere: in a callback, on a queue, or in another library.
 enum AwaitedElsewhere {
-  /// Whether no function of `frames` is to blame for the wait of a suspended task. `frames` is ordered outermost first.
+  /// Whether no function of `frames` (outermost first) is to blame for the wait of a suspended task.
   static func has(_ frames: [WeightedStack.Frame]) -> Bool {
     guard !isAsleep(frames) else { return false }
     guard let innermost = frames.lastIndex(where: \.isApplication) else { return true }
     guard let opener = frames.lastIndex(where: isOpener) else { return false }
     guard innermost > opener else { return true }
-    // The innermost frame is the closure of the section. The function around the closure might be missing, because a
-    // witness replaces it.
+    // The innermost frame is the closure of the section. A witness might replace the function around the closure.
     let parts = nameParts(frames[innermost])
     let isFirst = frames[(opener + 1)...].first { $0.owner != .system }?.identity == frames[innermost].identity
     if isFirst, parts.first?.hasPrefix("closure #") ?? false { return true }
-    // The innermost frame is a closure that was passed to a function that opens a section.
+    // The innermost frame is a closure passed to a function that opens a section.
     return frames[..<opener].contains { $0.owner != .system && nameParts($0).last == parts.last }
   }
 
@@ -30,9 +29,9 @@ enum AwaitedElsewhere {
 }
 
 extension Observations {
-  /// The innermost function outside the system's code in which the task was suspended most, while its work continued
-  /// elsewhere; and the innermost other application function that awaited it. `nil` if suspended less than half of the
-  /// stall.
+  /// The function in which the task was suspended most while its work continued elsewhere: the innermost one outside
+  /// the system's code. `caller` is the innermost other application function that awaited it. `nil` if the task was
+  /// suspended for less than half of the stall.
   var suspension: (place: StallReport.Finding, caller: StallReport.Finding?)? {
     var times: [FunctionIdentity: Duration] = [:]
     var whole = Duration.zero

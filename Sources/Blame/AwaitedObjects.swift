@@ -46,7 +46,7 @@ struct AwaitedObjects {
     return Reason(.unknown, .call(number))
   }
 
-  /// Returns a function that refines a lock by its waiting functions: the loader's, a stream's or the allocator's lock.
+  /// Returns a function that narrows a lock to the lock of the loader, a stream or the allocator.
   private func located(_ symbols: [Substring]) -> (Reason) -> Reason {
     { reason in
       guard reason.kind == .lock else { return reason }
@@ -54,10 +54,10 @@ struct AwaitedObjects {
     }
   }
 
-  /// Functions that sleep if they poll no descriptors, without leading underscores.
+  /// Functions, without leading underscores, that sleep if they poll no descriptors.
   private static let polls: Set<Substring> = ["poll", "ppoll", "select", "pselect", "poll_chk", "ppoll_chk"]
 
-  /// Returns a sleep. If a library sleeps between retries, the reason names the library function that was called.
+  /// Returns a sleep. If a library sleeps between retries, the reason names the called library function.
   private static func sleep(_ frames: [WeightedStack.Frame]) -> Reason {
     let called = frames[(frames.lastIndex(where: \.isApplication).map { $0 + 1 } ?? frames.endIndex)...]
     guard let first = called.first(where: { $0.resolved.kind == .function && $0.resolved.function != nil })?.resolved
@@ -69,7 +69,7 @@ struct AwaitedObjects {
   }
 
   private func onDescriptor(_ sample: Sample, _ number: Int32, fallback: StallReport.Cause.Kind) -> Reason {
-    // The kernel function identifies a peer on this machine even if the peer has no name.
+    // The kernel function identifies a peer on this machine even without the peer's name.
     let kernel = sample.evidence.kernelFunction
     let isLocal = ["unix_", "__unix_", "pipe_", "anon_pipe_", "fifo_", "wait_for_partner"].contains(
       where: kernel.hasPrefix
@@ -79,7 +79,7 @@ struct AwaitedObjects {
     return descriptor(found) ?? Reason(fallback, .descriptor(found))
   }
 
-  /// Returns the reason for waiting on `descriptor`; `nil` if it depends on the operation.
+  /// Returns the reason for a wait on `descriptor`; `nil` if the reason depends on the operation.
   private func descriptor(_ descriptor: Descriptor) -> Reason? {
     let target = descriptor.target
     if target.hasPrefix("socket:[") {
@@ -103,7 +103,7 @@ struct AwaitedObjects {
     return target.hasPrefix("/") || descriptor.isCut ? Reason(.file, .descriptor(descriptor)) : nil
   }
 
-  /// Returns the names of the innermost functions outside the application's code, innermost first, without the leading
+  /// Returns the names of the innermost functions outside the application's code, innermost first. Removes the leading
   /// underscores of the C library's exports.
   private static func innermost(_ frames: [WeightedStack.Frame]) -> [Substring] {
     frames.reversed().prefix { !$0.isApplication }.prefix(framesMax)
@@ -123,7 +123,8 @@ struct AwaitedObjects {
     return nil
   }
 
-  /// Whether `symbol` matches `name`: contains the rest of `*name`, equals the rest of `=name`, or starts with `name`.
+  /// Whether `symbol` matches `name`: it contains the rest of `*name`, equals the rest of `=name`, or starts with
+  /// `name`.
   private static func matches(_ name: String, _ symbol: Substring) -> Bool {
     switch name.first {
     case "*": symbol.contains(name.dropFirst())
@@ -219,7 +220,7 @@ struct AwaitedObjects {
     return kinds
   }()
 
-  /// Calls that transfer data, for which the descriptor determines the reason.
+  /// Calls that transfer data. The descriptor determines the reason.
   private static let transfers: Set<String> = [
     "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "sendfile",
     "splice",

@@ -2,10 +2,10 @@ import CulpritStallRecord
 
 /// The analysis of a stall: a pure function of the recording.
 ///
-/// Each instant of the stall belongs to the sample nearest in time (``SampleTimes``). ``Suspects`` has the rule for the
-/// culprit. More time for a culprit never removes it from blame.
+/// Each instant of the stall belongs to the sample nearest in time (``SampleTimes``). ``Suspects`` determines the
+/// culprit. A culprit with more time remains the culprit.
 extension StallReport {
-  /// Analyzes `stall`. The report has no other threads, and its functions no final display names.
+  /// Analyzes `stall`. The report lacks other threads, and its functions lack final display names.
   package init(
     of stall: Stall,
     in recording: Recording,
@@ -100,8 +100,8 @@ extension StallReport {
     let blamed = observations.stacks.map(\.blamed)
     var counted = blamed
     var suspects = Suspects(counted, total: observations.duration, isHalfEnough: !isPool)
-    // If the application holds little of the time, functions of packages count as the application's, for packages with
-    // their own threads.
+    // If application code holds less than half of the time, package functions count as application code, because
+    // packages can have their own threads.
     let own = blamed.reduce(Duration.zero) { $0 + ($1.frames.contains(where: \.isApplication) ? $1.time : .zero) }
     let elsewhere = observations.stacks.reduce(Duration.zero) { $0 + ($1.isElsewhere ? $1.stack.time : .zero) }
     if own * 2 < observations.duration - elsewhere {
@@ -201,9 +201,8 @@ extension StallReport.Evidence {
 }
 
 extension Stall {
-  /// Returns the notes for a report with `causes`. The owner of a file's lock is among them only if the work waited for
-  /// a lock, or slept in a library that might have tried to take one repeatedly; other work only if this work was
-  /// suspended.
+  /// Returns the notes for a report with `causes`. Includes the owner of a file lock only if the work waited for a
+  /// lock, or slept in a library that might have retried a lock. Includes other work only if this work was suspended.
   fileprivate func notes(_ causes: [StallReport.Cause]) -> [StallReport.Note] {
     let canWaitForFile = causes.contains { $0.kind == .lock || ($0.kind == .sleep && !$0.subjects.isEmpty) }
     return latestNotes.filter {

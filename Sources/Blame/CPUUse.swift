@@ -7,7 +7,8 @@ extension StallReport.CPUUse {
     var delayed: Duration?
   }
 
-  /// Computes the use between neighbours of `counts`, in order of time, whose indices both satisfy `isPart`.
+  /// Computes the use between neighbours of `counts` if `isPart` holds for both indices. `counts` must be in order of
+  /// time.
   init?(_ counts: [Count], where isPart: (Int) -> Bool) {
     var (used, passed) = (Duration.zero, Duration.zero)
     var (delayed, counted) = (Duration.zero, Duration.zero)
@@ -23,7 +24,7 @@ extension StallReport.CPUUse {
     }
     guard passed > .zero else { return nil }
     let share = min(1, used.inSeconds / passed.inSeconds)
-    // The kernel counts a wait at its end, so a wait that began before the first count is included.
+    // The kernel counts a wait at its end, so a part before the first count might be included.
     let runnable = counted > .zero ? min(1 - share, delayed.inSeconds / counted.inSeconds) : nil
     self.init(share: share, runnableShare: runnable)
   }

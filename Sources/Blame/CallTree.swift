@@ -1,8 +1,8 @@
 import CulpritStallRecord
 
-/// Identifies a function by module and full source name; else by module, symbol and start address; else by address.
+/// Identifies a function by module and full source name; by module, symbol and start address; or by address.
 package struct FunctionIdentity: Hashable, Comparable, Sendable {
-  /// Shared by all copies, because names are long and looked up for each frame of each sample.
+  /// Shared by all copies, because names are long and compared for each frame of each sample.
   private final class Storage: Sendable {
     let module: String
     let name: String
@@ -25,13 +25,13 @@ package struct FunctionIdentity: Hashable, Comparable, Sendable {
 
   package init(_ frame: ResolvedFrame) {
     if let function = frame.sourceFunction {
-      // A merged function is distinct from the functions whose names it has.
+      // A merged function differs from the functions that share its code.
       storage = Storage(module: frame.module, name: frame.isMerged ? "merged " + function : function, start: 0)
       return
     }
     let name = frame.rawName ?? frame.function ?? ""
-    // Mangled names are unique, for called and for inlined functions. Other names can be shared, such as those of
-    // static functions.
+    // Mangled names are unique, also for inlined functions. Other names, such as those of static functions, can be
+    // shared.
     let isMangled = ["$s", "$S", "_Z", "_R"].contains { name.hasPrefix($0) }
     let start = isMangled ? 0 : frame.start?.value ?? (name.isEmpty ? frame.address.value : 0)
     storage = Storage(module: frame.module, name: name, start: start)
@@ -92,9 +92,9 @@ extension WeightedStack.Frame {
   }()
 }
 
-/// The times of the places in a function.
+/// The times of the code locations in a function.
 ///
-/// Comparing places is much faster than comparing names, and frames of one function differ only in them.
+/// Comparing locations is much faster than comparing names, and frames of one function differ only in locations.
 struct PlaceTimes {
   private struct Place: Hashable {
     var address: CodeAddress

@@ -7,7 +7,7 @@ enum CauseSubject: Hashable {
   case call(Int32)
   case unobserved
   case noStack
-  /// Unknown because the kernel did not provide the thread's state and the stack is inconclusive.
+  /// Unknown, because the kernel did not provide the thread's state and the stack is inconclusive.
   case noState
 
   func description(_ architecture: String) -> (code: String, text: String) {

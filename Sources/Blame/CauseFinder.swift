@@ -1,12 +1,12 @@
 import CulpritStallRecord
 
-/// Determines the causes of a stall by adding up its samples. The time of a sample is divided according to the kernel's
-/// counts around it: CPU time, time ready to run without a CPU, and the rest, which is waiting.
+/// Determines the causes of a stall by adding up its samples. The kernel's counts around a sample divide its time into
+/// CPU time, time ready to run without a CPU, and waiting.
 struct CauseFinder {
   private let stall: Stall
   private let observations: Observations
   private let chains: [StallReport.WaitChain]
-  /// The index of the chain of a sample, by the sample's number.
+  /// Indices of chains, by the numbers of samples.
   private let chainOf: [Int: Int]
   private let awaited: AwaitedObjects
   private let faults: ThreadCounters?
@@ -15,7 +15,7 @@ struct CauseFinder {
   private let hasMetLimit: Bool
   private let kinds = WorkKinds()
   private let deinitializersCompute: Bool
-  /// Whether a queue took up waiting work but had more than it could do.
+  /// Whether a queue took up work but could not keep up.
   private let isCongested: Bool
   private typealias Reason = AwaitedObjects.Reason
   typealias Cause = StallReport.Cause
@@ -120,7 +120,7 @@ struct CauseFinder {
     return (order.firstIndex(of: one.key) ?? 0) < (order.firstIndex(of: other.key) ?? 0)
   }
 
-  /// Returns `parts` with descriptors combined that differ only in their byte counts.
+  /// Returns `parts`. Combines descriptors that differ only in their byte counts.
   private static func merged(_ parts: [CauseSubject: Duration]) -> [CauseSubject: Duration] {
     var kept: [CauseSubject: (subject: CauseSubject, most: Duration, sum: Duration)] = [:]
     for (subject, time) in parts {
@@ -140,8 +140,8 @@ struct CauseFinder {
   /// Kinds of work that can block while they run.
   private static let waitingKinds: Set<Cause.Kind> = [.file, .network, .memory]
 
-  /// Returns the presumed reason for waits in samples that found the thread running: the reason with most time in
-  /// waiting samples, or page faults if there were many.
+  /// Returns the presumed reason for waits in samples of a running thread: the reason with most time in samples of a
+  /// waiting thread, or page faults if these are many.
   private func missedReason(_ reasons: [Reason]) -> Reason? {
     var times: [Reason: Duration] = [:]
     for (observed, reason) in zip(observations.sampleTimes, reasons)
@@ -164,7 +164,7 @@ struct CauseFinder {
     case nil: break
     }
     let frames = frames(number)
-    // The thread waits for an initialization, but the kernel refuses the wait (EDEADLK).
+    // The thread waits for an initialization, but the kernel refuses the wait with EDEADLK.
     if !sample.activity.isWaiting, sample.lock == nil, chainOf[number] != nil {
       return ofLock(number, sample, Reason(.initialization))
     }
@@ -229,8 +229,7 @@ struct CauseFinder {
 
   // MARK: - Several samples
 
-  /// Returns the reasons of a sample with their shares of its time. The kernel's counts come first; only the rest is
-  /// waiting.
+  /// Divides a sample's time among reasons: by the kernel's counts, and the rest as waiting.
   private func parts(_ sample: Sample, _ reason: Reason, _ use: TimeUse, _ missed: Reason?, _ running: Reason?)
     -> [(Reason, Double)]
   {
@@ -255,7 +254,8 @@ struct CauseFinder {
     }
   }
 
-  /// Returns for each sample the reason in the nearest sample that found the thread running; `nil` if there is none.
+  /// Returns for each sample the reason in the nearest sample with a running thread. A sample with an unknown state
+  /// provides its own reason. `nil` if both are missing.
   private func runningReasons(_ samples: [Sample], _ reasons: [Reason]) -> [Reason?] {
     var nearest = [(reason: Reason, distance: Int)?](repeating: nil, count: samples.count)
     func pass(_ order: some Sequence<Int>) {
@@ -275,12 +275,12 @@ struct CauseFinder {
     return nearest.map { $0?.reason }
   }
 
-  /// Minimum share of unaccounted time in samples of a running thread that counts as waiting.
+  /// Minimum share of uncounted time that counts as waiting in samples of a running thread.
   private static let muchWaiting = 0.15
-  /// Minimum share of CPU and ready time in samples of a waiting thread. Waking up takes less.
+  /// Minimum share of CPU and ready time that counts in samples of a waiting thread. Waking up takes less.
   private static let hardlyRunning = 0.03
 
-  /// Attributes CPU time in the kernel outside system calls to page faults, if there were many.
+  /// Attributes CPU time in the kernel outside system calls to page faults, if these are many.
   private func settleFaults(_ sums: inout [Cause.Kind: Sum]) {
     guard let counted = faults, var computing = sums[.computing],
       hasManyFaults || counted.minorFaults >= Self.manySmallFaults
@@ -305,14 +305,14 @@ struct CauseFinder {
     sums[.memory, default: Sum()].take(faults, as: nil)
   }
 
-  /// Minimum number of faults that read from disk. Fewer are usual and take no time.
+  /// Minimum number of faults that read from disk. Fewer are usual and fast.
   private static let manyFaults: UInt64 = 50
   private static let manySmallFaults: UInt64 = 20_000
   private static let enoughTicks: UInt64 = 20
   /// Minimum share of CPU time in the kernel. Interrupts cause smaller shares.
   private static let muchOfTheKernel = 0.2
 
-  /// Attributes file access to memory under memory pressure, because the files had been in memory.
+  /// Under memory pressure, attributes file access to memory, because the files had been in memory.
   private func settlePressure(_ sums: inout [Cause.Kind: Sum]) {
     guard let files = sums[.file], areStalled(for: files.time) || areReadAgain else { return }
     var found = files
@@ -323,14 +323,14 @@ struct CauseFinder {
 
   private func areStalled(for time: Duration) -> Bool { memoryStalled.map { $0 * 2 >= time } ?? false }
 
-  /// Whether the thread mainly read files from disk, and at least half of the bytes had been in memory before. If the
-  /// group is below its limit, the count of refaults can belong to other processes of the machine.
+  /// Whether the thread mainly read from disk, and at least half of the bytes had been in memory before. Below the
+  /// group's limit, refaults can belong to other processes of the machine.
   private var areReadAgain: Bool {
     guard hasMetLimit, let faults, let refaultedBytes, refaultedBytes >= Self.manyRefaultedBytes else { return false }
     return faults.diskReadBytes > faults.diskWrittenBytes && refaultedBytes >= faults.diskReadBytes / 2
   }
 
-  /// Minimum number of bytes that are read again. Fewer are usual.
+  /// Minimum number of bytes read again. Fewer are usual.
   private static let manyRefaultedBytes: UInt64 = 1 << 20
 
   /// Adds causes with a negligible share of the stall to the largest cause.
@@ -342,7 +342,7 @@ struct CauseFinder {
     }
   }
 
-  /// Attributes deallocation to allocation if code alternates between the two.
+  /// Attributes deallocation to allocation in code that alternates between them.
   private func settleAllocation(_ sums: inout [Cause.Kind: Sum]) {
     let allocation = CauseSubject.work(.kind(.allocation))
     guard let freed = sums[.deallocation], let allocated = sums[.computing]?.parts[allocation],

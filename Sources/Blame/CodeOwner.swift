@@ -2,16 +2,16 @@ import CulpritStallRecord
 
 /// The owner of a function's code.
 ///
-/// Blame goes to the application's own code, which its developers can change.
+/// Blame goes to the application's own code, because developers can change it.
 ///
-/// The best evidence is the source file in the debug information; for inlined and generic code, it is the file in which
-/// the function was written. Without debug information, the Swift module decides, and finally the name.
+/// The best evidence is the source file in the debug information. For inlined and generic code, this is the file in
+/// which the function was written. Without debug information, the Swift module decides, then the name.
 package enum CodeOwner: Hashable, Sendable {
   case own
-  /// A package that the application depends on, or an application function that the rules pass over.
+  /// A package that the application depends on, or an application function excluded by the rules.
   case dependency
   case system
-  /// An entry point of the application, which is to blame only for its self time.
+  /// An entry point of the application. Only its self time counts for blame.
   case entry
 
   package static func owner(of frame: ResolvedFrame, _ rules: OwnershipRules = OwnershipRules()) -> CodeOwner {
@@ -46,21 +46,20 @@ package enum CodeOwner: Hashable, Sendable {
     case nil: break
     }
     if isEntry(frame) { return .entry }
-    // The names of a type's witnesses contain the type but no module. Extensions of system types have a compilation
+    // The names of a type's witnesses contain the type, but no module. Extensions of system types have a compilation
     // unit.
     if let name = frame.rawName, frame.swiftModule == nil || frame.origin == .undescribed, SystemNames.contains(name) {
       return .system
     }
-    // Without a compilation unit, the code was precompiled, for example in an archive.
+    // Code without a compilation unit was precompiled, for example in an archive.
     return frame.origin == .undescribed ? .dependency : .own
   }
 
-  /// Whether `frame` was written in its compilation unit, into which the compiler also puts witnesses, specializations
-  /// and helpers. Without a line number, the function's module must be the unit's. If debug information lacks the unit's
-  /// module, a directory of the file must have the name of the function's module.
+  /// Whether `frame` was written in its compilation unit, to which the compiler adds witnesses, specializations and
+  /// helpers. Without a line number, the function's module must be the unit's module. If the unit's module is unknown,
+  /// a directory of the file must have the name of the function's module.
   private static func isWritten(_ frame: ResolvedFrame) -> Bool {
-    // The accessor of a global is generated. It can wait for the global's initialization (Swift's
-    // docs/ABI/Mangling.rst).
+    // A global's accessor is generated. It can wait for the initialization (Swift's docs/ABI/Mangling.rst).
     if let name = frame.rawName, name.hasPrefix("$s"), name.hasSuffix("vau") || name.hasSuffix("vauZ") { return false }
     guard frame.location == nil else { return true }
     guard frame.kind == .function, !isSynthesized(frame) else { return false }
@@ -69,12 +68,12 @@ package enum CodeOwner: Hashable, Sendable {
     return SourcePath(of: frame)?.isIn(directoryOf: module) ?? true
   }
 
-  /// Whether the compiler synthesized the function of `frame`, which has no line number (Swift's
+  /// Whether the compiler synthesized the function of `frame`, a frame without a line number (Swift's
   /// docs/ABI/Mangling.rst).
   private static func isSynthesized(_ frame: ResolvedFrame) -> Bool {
     guard var name = frame.rawName?[...], name.hasPrefix("$s") else { return false }
     if name.contains("__derived_") { return true }
-    // Suffix of a function whose arguments the optimizer has changed.
+    // Suffix of a function with arguments changed by the optimizer.
     if let variant = name.firstRange(of: "Tf4") { name = name[..<variant.lowerBound] }
     if name.hasSuffix("_tcfC"), rawInitializers.contains(where: name.contains) { return true }
     if let resume = name.firstRange(of: ".resume.") { name = name[..<resume.lowerBound] }
@@ -82,7 +81,7 @@ package enum CodeOwner: Hashable, Sendable {
     return synthesized.contains(where: name.hasSuffix)
   }
 
-  /// Suffixes of getters, setters, read and modify coroutines, and initial values; of derived witnesses of Hashable,
+  /// Suffixes of getters, setters, read and modify coroutines, initial values, and derived witnesses of Hashable,
   /// Encodable and Decodable.
   private static let synthesized = [
     "vg", "vs", "vM", "vr", "vx", "vy", "vpfi", "4hash4intoys6HasherVz_tF", "6encode2toys7Encoder_p_tKF",
@@ -96,7 +95,7 @@ package enum CodeOwner: Hashable, Sendable {
 
   private static let entryPoints: Set<String> = ["main", "_start", "async_Main", "start_thread", "clone3", "__clone3"]
 
-  /// Whether the entry point `frame` comes from source code and not from the C library.
+  /// Whether the entry point `frame` comes from source code, not from the C library.
   static func isWrittenEntryPoint(_ frame: ResolvedFrame) -> Bool {
     guard let name = frame.rawName else { return false }
     return name.hasPrefix("async_Main") || name == "main" || name.hasSuffix("_main")
@@ -105,7 +104,7 @@ package enum CodeOwner: Hashable, Sendable {
   private static func isEntry(_ frame: ResolvedFrame) -> Bool {
     guard let name = frame.rawName else { return false }
     if entryPoints.contains(name) { return true }
-    // The package manager names an executable's entry point after its module.
+    // The package manager names an entry point after the executable's module.
     return name.hasSuffix("_main")
       && name == String(frame.moduleName.map { $0 == "-" || $0 == "." ? "_" : $0 }) + "_main"
   }
@@ -135,7 +134,7 @@ private enum SystemLibraries {
     return names.contains { name.hasPrefix($0) }
   }
 
-  /// Whether `directory` holds system libraries; not their subdirectories, which belong to products.
+  /// Whether `directory` holds system libraries. Its subdirectories belong to products.
   private static func isInDirectory(_ directory: Substring) -> Bool {
     if directories.contains(String(directory)) { return true }
     guard directory.hasSuffix("-linux-gnu"), let parent = directory.utf8.lastIndex(of: UInt8(ascii: "/")) else {

@@ -1,10 +1,10 @@
 import CulpritStallRecord
 
-/// Completes stacks without outermost frames from similar stacks near in time, so that callers do not lose their time.
+/// Completes stacks without outermost frames from similar stacks near in time. Otherwise, callers would lose this time.
 enum CutStacks {
-  /// Number of neighbours on each side that are searched.
+  /// Number of searched neighbours on each side.
   static let reach = 16
-  /// Number of common functions that make two stacks similar. More make no difference.
+  /// Maximum likeness, in common functions.
   private static let likeness = 3
 
   private static let compared = 64
@@ -14,7 +14,7 @@ enum CutStacks {
     var callers: Int
   }
 
-  /// Completes the stacks for which `isCut` is true. `stacks` must be in order of time. Returns the indices of the
+  /// Completes stacks for which `isCut` is true. `stacks` must be in order of time. Returns the indices of the
   /// completed stacks.
   static func complete(_ stacks: inout [WeightedStack], isCut: [Bool]) -> Set<Int> {
     var completed: [Int: [WeightedStack.Frame]] = [:]
@@ -29,8 +29,8 @@ enum CutStacks {
     return Set(completed.keys)
   }
 
-  /// Returns the stack that completes stack `number` of `count`, and the number of outer frames to copy. The most
-  /// similar stack is chosen, and the nearest of equally similar ones.
+  /// Returns the stack that completes stack `number` of `count`, and the number of outer frames to copy. Prefers the
+  /// most similar stack, then the nearest.
   static func nearest(
     to number: Int,
     of count: Int,
@@ -47,8 +47,8 @@ enum CutStacks {
     return best.map { ($0.number, $0.match.callers) }
   }
 
-  /// Returns the number of functions of `cut`, from its outermost one on, that occur consecutively in `whole`, and the
-  /// number of frames before them. The longest match counts; of equal ones, the innermost.
+  /// Finds the functions of `cut`, from its outermost one on, as consecutive functions in `whole`. Returns the length
+  /// of the match and the number of frames before it. Prefers the longest match, then the innermost.
   static func match<Frame, Identity: Equatable>(
     _ cut: [Frame],
     in whole: [Frame],

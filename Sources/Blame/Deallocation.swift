@@ -9,7 +9,7 @@ enum Deallocation {
     return c.contains(symbol.drop { $0 == "_" }.prefix { $0 != "." })
   }
 
-  /// Whether `symbol` is a deinitializer, written or generated: a `deinit` (Swift's docs/ABI/Mangling.rst: fD, fd, fZ)
+  /// Whether `symbol` is a written or generated deinitializer: a `deinit` (Swift's docs/ABI/Mangling.rst: fD, fd, fZ)
   /// or a destructor (Itanium C++ ABI, 5.1.4.3).
   static func isDeinitializer(_ symbol: String) -> Bool {
     if symbol.hasPrefix("$s") { return symbol.hasSuffix("fD") || symbol.hasSuffix("fd") || symbol.hasSuffix("fZ") }
@@ -30,8 +30,7 @@ enum Deallocation {
     frames.last.map { isDeinitializer($0.resolved.rawName ?? "") } ?? false
   }
 
-  /// Whether the self time of deinitializers on `stacks` exceeds the time that runtime and allocator spend
-  /// deallocating.
+  /// Whether deinitializers on `stacks` have more self time than deallocation by runtime and allocator.
   static func deinitializersCompute(_ stacks: [WeightedStack]) -> Bool {
     var (own, freeing) = (Duration.zero, Duration.zero)
     var known: [FunctionIdentity: Bool] = [:]
@@ -52,8 +51,8 @@ enum Deallocation {
     return names.contains(path.name[...]) || path.types.contains { names.contains($0[...]) }
   }
 
-  /// Passes over deinitializers that only release their properties. The function that released the outermost object is
-  /// to blame.
+  /// Excludes deinitializers that only release their properties. The function that released the outermost object is to
+  /// blame.
   static func passOver(_ frames: inout [WeightedStack.Frame]) {
     var hasInner = false
     for place in frames.indices.reversed() {
@@ -76,7 +75,7 @@ enum Deallocation {
     """
   )
 
-  /// Functions that deallocate several objects, or release the last reference to one.
+  /// Functions that deallocate several objects, or release an object's last reference.
   private static let whole = words(
     "malloc_consolidate munmap systrim swift_release_dealloc swift_arrayDestroy swift_deallocClassInstance"
   )

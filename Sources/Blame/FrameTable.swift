@@ -1,8 +1,8 @@
 import CulpritStallRecord
 
-/// A cache of symbolized frames, so that stacks share each frame's name, identity and owner.
+/// A cache of symbolized frames. Stacks share each frame's name, identity and owner.
 struct FrameTable {
-  /// The frames by address: several for inlined calls, or if the callee determines the function.
+  /// The frames by address. An address has several if calls are inlined, or if the callee determines the function.
   private var frames: [StackFrame: [WeightedStack.Frame]] = [:]
 
   mutating func frame(

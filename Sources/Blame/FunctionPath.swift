@@ -28,7 +28,7 @@ struct FunctionPath: Hashable {
     (types, name) = (names, last)
   }
 
-  /// Splits `path`. The second of two consecutive separators starts a name, such as an operator's.
+  /// Splits `path`. A separator directly after another one starts a name, such as an operator.
   private static func split(_ path: Substring, at separator: String) -> [String] {
     var names = [""]
     var rest = path

@@ -1,10 +1,10 @@
 import CulpritStallRecord
 
-/// Finds the thread that runs a one-time initialization if memory does not identify it: `std::call_once`,
-/// `pthread_once` and static variables of C++ functions.
+/// Finds the thread that runs a one-time initialization without an owner in memory: `std::call_once`, `pthread_once`
+/// and static variables of C++ functions.
 ///
-/// Their words in memory show only that an initialization is in progress. The initializing thread's stack contains the
-/// waiting function's caller, or the function that calls initializers, with frames below it.
+/// Memory shows only that an initialization is in progress. The stack of the initializing thread contains the caller of
+/// the waiting function, or a function that runs initializers, with frames below.
 struct Initializers {
   private let threads: [ThreadSample]
   private let stacks: [Stack]
@@ -40,7 +40,8 @@ struct Initializers {
     (self.stacks, self.rules, self.resolve) = (stacks, rules, resolve)
   }
 
-  /// Returns the thread that runs the initialization for which stack `stack` waits; `nil` if none or several can be it.
+  /// Returns the thread that runs the initialization for which stack `stack` waits; `nil` unless exactly one thread
+  /// qualifies.
   mutating func thread(waitedForBy stack: Int) -> ThreadSample? {
     guard !threads.isEmpty, stacks.indices.contains(stack) else { return nil }
     if let known = known[stack] { return known }
@@ -49,16 +50,15 @@ struct Initializers {
     return found
   }
 
-  /// Returns the ID of the thread that runs the initialization for which thread `id` waits in a cycle of threads; `nil`
-  /// if there is no cycle. `sample` is of the thread, `work` the thread of the stalled work with its stack.
+  /// Returns the thread that runs the initialization for which thread `id` waits in a cycle; `nil` without a cycle.
+  /// `sample` belongs to thread `id`, `work` is the stalled thread with its stack.
   ///
-  /// `swift_once` waits with FUTEX_LOCK_PI and retries if the kernel refuses to close a cycle (EDEADLK), so the thread
-  /// runs although it is in one. For other kinds of initialization, a cycle is detected only if the thread waits for
-  /// itself.
+  /// `swift_once` waits with FUTEX_LOCK_PI and retries if the kernel refuses to close a cycle (EDEADLK). The thread
+  /// therefore runs although it is in a cycle. Other initializations form a cycle only if the thread waits for itself.
   mutating func ringHolder(of id: Int32, _ sample: Sample, work: (id: Int32, stack: Int?)) -> Int32? {
     guard let wait = wait(in: sample.stack) else { return nil }
     if wait.isForItself { return id }
-    // Without the thread's state, nothing shows that the kernel refused the wait.
+    // Only a running thread shows that the kernel refused the wait.
     guard wait.isOfSwift, sample.activity == .running else { return nil }
     let others = threads.filter { $0.thread.id != work.id }.map { ($0.thread.id, $0.stack) } + [work]
     let members = others.filter { other in
@@ -127,7 +127,7 @@ struct Initializers {
   }
 
   private static func isSystemCall(_ frame: ResolvedFrame) -> Bool {
-    // A function without a name elsewhere can wait for a group or a semaphore, or compute.
+    // Outside the C library, a function without a name can wait for a group or a semaphore, or compute.
     guard let symbol = frame.rawName else { return frame.function == nil && isInCLibrary(frame) }
     let name = symbol.drop { $0 == "_" }
     return ["syscall", "futex", "lll_"].contains(where: name.hasPrefix) || name.contains("ulock")

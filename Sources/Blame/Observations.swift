@@ -10,18 +10,18 @@ struct Observations {
     var descriptor: Descriptor?
     var threadID: Int32?
     var end: StackEnd
-    /// Whether the task was suspended and no function of the stack is to blame.
+    /// Whether the task was suspended and no function is to blame.
     var isElsewhere: Bool
     var blamed: WeightedStack { isElsewhere ? WeightedStack(frames: [], time: stack.time) : stack }
   }
 
-  /// The samples with a stack, those of each thread in order of time.
+  /// The samples with a stack. Samples of one thread are in order of time.
   private(set) var stacks: [Observation] = []
   private(set) var failures: [CaptureOutcome: Int] = [:]
   private(set) var truncations: [StackEnd: Int] = [:]
-  /// The numbers of stacks with outer frames from an earlier stack of the same work at the same stack addresses, and
-  /// from a stack near in time with equal functions.
+  /// Number of stacks with outer frames from an earlier stack of the work at equal stack addresses.
   private(set) var joined = 0
+  /// Number of stacks completed from a stack near in time with equal functions.
   private(set) var completed = 0
   private(set) var unknownCallers = 0
   private(set) var duration: Duration
@@ -89,8 +89,8 @@ struct Observations {
   private static let wrappersMax = 3
   private static let waitingMin = 0.9
 
-  /// Passes over application functions with the name of a locking function (`Lock.lock()`, `withLock`) that only wait
-  /// in one call.
+  /// Excludes application functions named like a locking function (`Lock.lock()`, `withLock`) that only wait in one
+  /// call.
   private mutating func passOverLockWrappers(_ rules: OwnershipRules) {
     for _ in 0..<Self.wrappersMax {
       var times: [FunctionIdentity: Duration] = [:]
@@ -132,8 +132,8 @@ struct Observations {
     return zip(places, places.dropFirst()).allSatisfy(isBefore) ? places : places.sorted(by: isBefore)
   }
 
-  /// Returns the indices of all samples; for jobs and pools with samples of tasks, without those of threads that run no
-  /// task: they have already finished the job, whose end is noticed late.
+  /// Returns the indices of all samples. For jobs and pools with samples of tasks, omits threads without a task. These
+  /// have finished the job, but the end was noticed late.
   private static func placesOfTasks(_ stall: Stall, _ recorded: [Stack]) -> [Int] {
     guard stall.source.kind == .job || stall.source.kind == .pool else { return Array(stall.samples.indices) }
     var kinds: [Int: TaskStack.Kind] = [:]
@@ -207,7 +207,7 @@ struct Observations {
     return (weighted(outer, with: awaiting) + [WeightedStack.Frame.omission] + weighted(inner), unknown)
   }
 
-  /// Returns the indices of `frames`, innermost first, without thunks that call a function with their own name.
+  /// Returns the indices of `frames`, innermost first. Omits thunks that call a function of equal name.
   private static func placesWithoutThunks(_ frames: [ResolvedFrame]) -> [Int] {
     frames.indices.filter { place in
       frames[place].kind != .thunk || place == 0 || frames[place - 1].displayName != frames[place].displayName
@@ -235,8 +235,8 @@ struct Observations {
     }
   }
 
-  /// Returns the end of the path of heaviest callees with at least half of the stall. It ends before two callees with
-  /// half each.
+  /// Returns the last function on the path of heaviest callees that each hold at least half of the stall. The path ends
+  /// at a tie of two callees.
   func dominant(of tree: [StallReport.Node]) -> StallReport.Finding? {
     // The times of nodes are rounded down to nanoseconds.
     func isHalf(_ node: StallReport.Node) -> Bool { (node.time + .nanoseconds(1)) * 2 > duration }
@@ -255,7 +255,7 @@ struct Observations {
       }
   }
 
-  /// Returns the self time of `caller` and its callees, heaviest first.
+  /// Returns the self time of `caller`, and its callees, heaviest first.
   func breakdown(of caller: FunctionIdentity) -> (ownTime: Duration, callees: [StallReport.Finding]) {
     var times: [FunctionIdentity: Duration] = [:]
     var ownTime = Duration.zero
@@ -337,7 +337,7 @@ struct Observations {
     )
   }
 
-  /// Returns the descriptor in most of the samples with the system call `call`.
+  /// Returns the descriptor in most samples with the system call `call`.
   private func descriptor(of call: Int32?, where condition: (Int, [WeightedStack.Frame]) -> Bool) -> Descriptor? {
     var counts: [Descriptor: (count: Int, last: Descriptor)] = [:]
     var samples = 0
@@ -347,7 +347,7 @@ struct Observations {
       guard let found = observation.descriptor else { continue }
       let key = Descriptor(number: found.number, target: found.target, isCut: found.isCut)
       let known = counts[key]
-      // The peer of a socket is not determined in every sample.
+      // Samples can lack the peer of a socket.
       counts[key] = ((known?.count ?? 0) + 1, found.address.isEmpty ? known?.last ?? found : found)
     }
     guard let most = counts.values.max(by: { $0.count < $1.count }), 2 * most.count > samples else { return nil }

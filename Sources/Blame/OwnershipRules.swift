@@ -2,10 +2,10 @@ import CulpritStallRecord
 
 package struct OwnershipRules: Hashable, Sendable {
   /// Code that counts as the application's own: names of Swift modules, packages or shared libraries, or paths of
-  /// sources or libraries and everything below them.
+  /// sources or libraries with everything below.
   package var own: [String]
-  /// Application functions that are passed over, so that their callers are blamed; a trailing asterisk matches any
-  /// ending. A leading exclamation mark ("!Lock.wait") exempts a function from the detection of lock wrappers.
+  /// Application functions that are excluded in favor of their callers. A trailing asterisk matches any ending. A
+  /// leading exclamation mark ("!Lock.wait") exempts a function from the detection of lock wrappers.
   package var wrappers: [String]
 
   package init(own: [String] = [], wrappers: [String] = []) {

@@ -1,16 +1,16 @@
 import CulpritStallRecord
 
 enum PoolOccupants {
-  /// The functions that run a job on a Swift concurrency thread. A thread with one of them on its stack is occupied.
+  /// The functions that run a job on a Swift concurrency thread. They mark a thread as occupied.
   private static let runners: Set<String> = ["swift_job_run", "swift_job_runImpl"]
 
-  /// Returns the stall to analyze: for a pool without samples, its threads as captured once.
+  /// Returns the stall to analyze. For a pool without samples, its threads, captured once, serve as samples.
   static func observed(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall {
     guard stall.source.kind == .pool, !stall.samples.contains(where: { $0.threadID != nil }) else { return stall }
     return asSamples(stall, stacks, resolve)
   }
 
-  /// Returns `stall`, of a pool, with each occupied thread as a sample. All have equal shares of the time.
+  /// Returns the pool's `stall` with each occupied thread as a sample. All samples have equal shares of the time.
   private static func asSamples(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall
   {
     var isRunner: [StackFrame: Bool] = [:]
@@ -29,7 +29,7 @@ enum PoolOccupants {
     result.isDamaged = false
     for (index, thread) in occupied.enumerated() {
       let middle = Double(2 * index + 1) / Double(2 * occupied.count)
-      // The samples belong to different threads, so differences of their CPU times are meaningless.
+      // Differences between the CPU times of different threads are meaningless.
       result.samples.append(
         Sample(
           age: stall.duration * middle,

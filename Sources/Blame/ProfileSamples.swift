@@ -20,7 +20,7 @@ extension StallProfile {
           isAnyCut = isAnyCut || isCut
         }
       }
-      // Registers the completed stacks now, so that placeholder stacks follow all others.
+      // Registers completed stacks first, so that placeholder stacks follow all others.
       guard isAnyCut else { return }
       var completed = inOrder()
       while completed.next() != nil {}
@@ -33,7 +33,7 @@ extension StallProfile {
       return stacks.stack(saying: "(no stack: \(why))")
     }
 
-    /// Iterates over the stacks of samples. Samples without a stack are no neighbours.
+    /// Iterates over the stacks of samples. Samples without a stack do not count as neighbours.
     struct Stacks: IteratorProtocol {
       private let stacks: ProfileStacks
       private var entries: Entries

@@ -1,14 +1,14 @@
 import CulpritStallRecord
 
-/// The distinct stacks and frames of a recording, to which profiles refer. The frames are those of reports; a
-/// placeholder frame with a text in parentheses represents missing data.
+/// The distinct stacks and frames of a recording, referenced by profiles. Reports have equal frames. A placeholder
+/// frame with a text in parentheses represents missing data.
 package final class ProfileStacks {
   package struct Frame: Hashable, Sendable {
     package var function: Int
     package var resolved: ResolvedFrame
     package var owner: CodeOwner
-    /// The captured address; `nil` for a placeholder. Of several frames with one address, all after the first were
-    /// inlined into it.
+    /// The captured address; `nil` for a placeholder. The first of several frames with one address contains the others
+    /// as inlined functions.
     package var captured: StackFrame?
   }
 
@@ -53,8 +53,8 @@ package final class ProfileStacks {
     self.resolve = resolve
   }
 
-  /// Returns the place of the recorded stack `index`, and whether callers are missing; `nil` if the stack does not
-  /// exist or is empty.
+  /// Returns the place of the recorded stack `index`, and whether callers are missing; `nil` for a missing or empty
+  /// stack.
   func stack(recorded index: Int?) -> (place: Int, isCut: Bool)? {
     guard let index, recorded.indices.contains(index), !recorded[index].frames.isEmpty else { return nil }
     if let known = known[index] { return known }
@@ -71,7 +71,7 @@ package final class ProfileStacks {
 
   func stack(saying text: String) -> Int { placeOfStack([frame(saying: text)]) }
 
-  /// Returns the stack at `place` with the first `count` frames of the stack at `other` as its callers.
+  /// Returns the stack at `place` with the first `count` frames of the stack at `other` as callers.
   func stack(_ place: Int, calledBy count: Int, of other: Int) -> Int {
     placeOfStack(stacks[other][..<count] + stacks[place])
   }
@@ -81,7 +81,7 @@ package final class ProfileStacks {
   }
 
   func match(_ place: Int, in other: Int) -> CutStacks.Match? {
-    // Raw frames have no names to compare.
+    // Raw frames cannot be compared by name.
     guard !isRaw else { return nil }
     let pair = Pair(one: place, other: other)
     if let known = matches[pair] { return known }

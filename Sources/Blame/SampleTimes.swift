@@ -2,16 +2,17 @@ import CulpritStallRecord
 
 /// The time that each sample of a stall represents.
 ///
-/// Each instant belongs to the nearest sample of each thread; the total of several threads is scaled to the stall. Where
-/// samples are missing, the time belongs to none: a sample represents little more time than its neighbours do.
+/// Each instant belongs to the nearest sample of each thread. The total of several threads is scaled to the stall.
+/// Where samples are missing, the time belongs to no sample: a sample represents little more time than its neighbours.
 struct SampleTimes {
   let all: [Duration]
-  /// The span of each sample, by the age of the work; spans of several threads overlap.
+  /// The span of each sample, by the age of the work. Spans of different threads overlap.
   let spans: [Range<Duration>]
   let unobserved: Duration
   let scale: Double
 
-  /// Number of gaps on each side that determine the sampling interval, and of samples in a threshold.
+  /// Number of gaps on each side that determine the sampling interval. Also the expected number of samples per
+  /// threshold.
   private static let neighbours = 8
 
   /// Maximum extent of a sample to each side, in sampling intervals.
@@ -45,8 +46,8 @@ struct SampleTimes {
 
   typealias Presence = (begin: Duration, end: Duration)
 
-  /// Returns the presence of one of several threads, which might have started later or ended earlier than others. `ages`
-  /// is the range of its samples, `others` of all samples.
+  /// Returns the presence of one of several threads, which can start late or end early. `ages` is the range of its
+  /// samples, `others` of all samples.
   static func presence(of ages: Presence, among others: Presence, _ stall: Stall, duration: Duration) -> Presence {
     let clockError = stall.threshold / neighbours
     return (
@@ -144,10 +145,10 @@ struct SampleTimes {
 }
 
 extension Stall {
-  /// Returns the duration, given the age `last` of the last sample.
+  /// Returns the duration. `last` is the age of the last sample.
   ///
-  /// In an ended stall, samples can be late, because the thread can be delayed between taking the time and reporting the
-  /// end. In an unfinished stall, the last sample can be newer than the recorded duration.
+  /// In an ended stall, the last sample can be late, because the thread can be delayed before reporting the end. In an
+  /// unfinished stall, the last sample can be newer than the recorded duration.
   func length(withSamplesUntil last: Duration?) -> Duration { hasEnded ? duration : max(duration, last ?? .zero) }
 }
 

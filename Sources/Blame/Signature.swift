@@ -2,10 +2,10 @@ import CulpritStallRecord
 
 /// The signature of a problem: twelve hexadecimal digits that are equal across stalls, builds and hosts.
 ///
-/// It is computed from properties that a new build does not change: the service, the verdict, and the module and name
-/// of the culprit function. The cause is excluded, because a function might compute on one day and lack a CPU on the
-/// next. The kind of source counts only if no function is named: one slow function delays a loop, a job and a section
-/// at once. Specified in docs/internals/many-stalls.md.
+/// Computed from properties that a new build preserves: the service, the verdict, and the module and name of the
+/// culprit function. Excludes the cause, because a function might compute on one day and lack a CPU on another. The
+/// kind of source counts only without a named function, because one slow function can delay a loop, a job and a
+/// section. Specified in docs/internals/many-stalls.md.
 package enum Signature {
   /// The version of the computation, which is hashed first.
   private static let version = "1"
@@ -30,7 +30,7 @@ package enum Signature {
     return String(file[..<end.lowerBound])
   }
 
-  /// Returns the function's name. An unnamed function gets an empty name, because its address changes with the build.
+  /// Returns the function's name; empty for an unnamed function, because its address changes with the build.
   private static func name(_ frame: ResolvedFrame) -> String { frame.function.map(withoutNumbers) ?? "" }
 
   /// Removes compiler-assigned numbers: "closure #2 in load()" becomes "closure in load()", `{lambda(int)#1}` becomes

@@ -1,12 +1,13 @@
 import CulpritStallRecord
 
-/// A stall in order of time, with the stacks, times and completed callers on which its verdict is based.
+/// A stall in order of time, with the stacks, times and completed callers that determine its verdict.
 package struct StallProfile {
   package struct Segment: Hashable, Sendable, BitwiseCopyable {
     /// The age of the work in nanoseconds, at the start and the end.
     package var begin: UInt64
     package var end: UInt64
-    /// The time in nanoseconds, less than the length if several threads worked. All weights add up to the stall.
+    /// The counted time in nanoseconds; less than the length if several threads worked. All weights add up to the
+    /// stall.
     package var weight: UInt64
     package var stack: Int
     package var sample: Found?
@@ -22,11 +23,11 @@ package struct StallProfile {
     package fileprivate(set) var segments: LongList<Segment>
   }
 
-  /// The stall, in which occupied threads of a pool are samples.
+  /// The stall. Occupied threads of a pool can serve as samples.
   package let stall: Stall
   /// The labels of the work. The first one is empty.
   package let labels: [String]
-  /// In nanoseconds.
+  /// The stall's duration in nanoseconds.
   package let duration: UInt64
   package private(set) var tracks: [Track] = []
 
@@ -76,7 +77,7 @@ package struct StallProfile {
         shares.append(span, time, stack, Found(activity: entry.activity, label: entry.label), to: &segments)
         position = max(before, span.upperBound)
       }
-      // With several threads, one might have ended before the stall.
+      // One of several threads might have ended before the stall.
       if threads.count == 1, let position, position < whole {
         shares.append(position..<whole, whole - position, stacks.stack(saying: "(not observed)"), nil, to: &segments)
       }
@@ -90,7 +91,7 @@ package struct StallProfile {
     let left = duration - shares.given
     let track = tracks.count - 1
     if left > Self.roundingMax, let end = tracks[track].segments.last?.end {
-      // The unobserved time before and after several threads has no definite place.
+      // With several threads, unobserved time before and after them has no definite position.
       let stack = stacks.stack(saying: "(not observed)")
       tracks[track].segments.append(Segment(begin: end, end: end, weight: left, stack: stack, sample: nil))
     } else {
@@ -98,7 +99,7 @@ package struct StallProfile {
     }
   }
 
-  /// Returns the threads whose samples count: for jobs and pools, only those that run tasks.
+  /// Returns the threads with relevant samples: for jobs and pools, only those that run tasks.
   private static func threads(of log: SampleLog, _ stall: Stall, _ recorded: [Stack]) -> [SampleLog.Thread] {
     let all = log.threads()
     guard stall.source.kind == .job || stall.source.kind == .pool else { return all }

@@ -2,11 +2,11 @@ import CulpritStallRecord
 
 /// Determines which application function is to blame.
 ///
-/// Each function that holds at least half of the stall is a candidate. The culprit is the candidate that is innermost
-/// for most of the time; the others only lead to it. If a library algorithm repeatedly calls the candidate back, the
-/// algorithm's caller is to blame: the time of a comparison belongs to the sort. A framework, in contrast, leads to its
-/// callback. The name of the library function decides between the two (``RepeatedCalls``), because a decision by samples
-/// would vary from run to run.
+/// Each function that holds at least half of the stall is a candidate. The candidate that is innermost for most of the
+/// time is the culprit; the others only lead to it. If a library algorithm calls the candidate repeatedly, the
+/// algorithm's caller is to blame: the time of a comparison belongs to the sort. The callback of a framework is itself
+/// to blame. The name of the library function decides (``RepeatedCalls``), because a decision by samples would vary
+/// between runs.
 package struct Suspects {
   private let stacks: [WeightedStack]
   private let total: Duration
@@ -17,13 +17,13 @@ package struct Suspects {
   package static let tieMargin = 0.01
   static let claimsMax = 8
   static let callersMax = 3
-  /// Minimum share of own work. A function with less only leads to others.
+  /// Minimum share of own work. A function with less work only leads to others.
   private static let ownWorkMin = 0.1
-  /// Maximum share of a callee among several parts of its caller.
+  /// Maximum share of the heaviest part among several.
   private static let partMax = 0.75
 
-  /// `isHalfEnough`: whether a function with exactly half of the time is a candidate; false for pools, where two
-  /// threads can hold half each.
+  /// `isHalfEnough` is whether a function with exactly half of the time is a candidate. It is false for pools, where
+  /// two threads can hold half each.
   init(_ stacks: [WeightedStack], total: Duration, isHalfEnough: Bool = true) {
     self.stacks = stacks
     self.total = total
@@ -35,7 +35,7 @@ package struct Suspects {
       .subtracting(Self.rivals(times, stacks, total)).subtracting(isHalfEnough ? [] : halves)
   }
 
-  /// Returns functions that hold half of the time each. None is to blame, because their difference is noise.
+  /// Returns functions that hold half of the time each. Their difference is noise, so none is to blame.
   private static func rivals(
     _ times: [FunctionIdentity: Duration],
     _ stacks: [WeightedStack],
@@ -47,7 +47,7 @@ package struct Suspects {
     for (number, stack) in stacks.enumerated() {
       for function in stack.ownFunctions where near[function] != nil { places[function, default: []].insert(number) }
     }
-    // Functions that lead to each other are on the same stacks.
+    // Functions on the same stacks lead to each other.
     let groups = Dictionary(grouping: places.keys) { places[$0] ?? [] }
     return groups.filter { group in groups.keys.contains { $0.isDisjoint(with: group.key) } }.flatMap(\.value)
   }
@@ -64,13 +64,12 @@ package struct Suspects {
     guard let innermost = innermostCandidate else { return nil }
     var found = innermost
     var seen: Set<FunctionIdentity> = [found]
-    while let caller = whoCalledTheLibrary(thatCalled: found), seen.insert(caller).inserted { found = caller }
+    while let caller = callerOfLibrary(thatCalled: found), seen.insert(caller).inserted { found = caller }
     return (found, found == innermost ? nil : innermost)
   }
 
-  /// The culprit without regard to callbacks: the outermost candidate that is innermost for more time than the total of
-  /// the candidates to which it leads. Comparing with each one separately would favor the caller of functions that call
-  /// each other.
+  /// The culprit, ignoring callbacks: the outermost candidate that is innermost for more time than all candidates to
+  /// which it leads together. Separate comparisons would favor the caller of functions that call each other.
   private var innermostCandidate: FunctionIdentity? {
     let order = candidates.sorted { holdsLess($1, than: $0) }
     guard order.count > 1 else { return order.first }
@@ -96,8 +95,8 @@ package struct Suspects {
     return left != right ? left < right : one < other
   }
 
-  /// Returns the candidate whose call of a library algorithm led to `function`, for most of the time of `function`.
-  private func whoCalledTheLibrary(thatCalled function: FunctionIdentity) -> FunctionIdentity? {
+  /// Returns the candidate whose call of a library algorithm led to `function` for most of its time.
+  private func callerOfLibrary(thatCalled function: FunctionIdentity) -> FunctionIdentity? {
     var callers: [FunctionIdentity: Duration] = [:]
     var repeats: [FunctionIdentity: Bool] = [:]
     func isRepeating(_ frame: WeightedStack.Frame) -> Bool {
@@ -119,7 +118,7 @@ package struct Suspects {
     return caller
   }
 
-  /// Returns the time of stacks without application functions below `function`: its own work, or that of a library.
+  /// Returns the time in which `function` itself or a library works: no application function is below it.
   private func ownWork(of function: FunctionIdentity) -> Duration {
     stacks.reduce(.zero) { sum, stack in
       guard let place = stack.frames.lastIndex(where: { $0.identity == function }),
@@ -138,8 +137,8 @@ package struct Suspects {
     return places
   }
 
-  /// Returns the functions among which `function` divides its time. Empty if one of them has most of it, or if
-  /// `function` itself works. Each is represented by the innermost function with all of its time.
+  /// Returns the functions among which `function` divides its time. Empty if one part has most of the time, or if
+  /// `function` itself works. The innermost function with all of a part's time represents the part.
   func parts(of function: FunctionIdentity) -> Group {
     let held = (times[function] ?? .zero).inSeconds
     let parts = group(innermost(callees(of: function)))
@@ -163,8 +162,8 @@ package struct Suspects {
     return Group(functions: Self.heaviest(times), times: times, places: places)
   }
 
-  /// Returns the nearest application callers of `function`, then their callers, up to `levels`. Stops after a level of
-  /// several functions, or one that some stacks lack.
+  /// Returns the nearest application callers of `function`, then their callers, up to `levels`. Stops after a level
+  /// with several functions, or without a caller on some stacks.
   func callers(of function: FunctionIdentity, levels: Int) -> [Group] {
     var places: [Int: Int] = [:]
     for (number, stack) in stacks.enumerated() { places[number] = stack.frames.firstIndex { $0.identity == function } }
@@ -175,7 +174,7 @@ package struct Suspects {
       for (number, place) in callees {
         let frames = stacks[number].frames
         let name = frames[place].resolved.displayName
-        // Skips functions of equal name that only forward calls, such as protocol witnesses.
+        // Skips functions of equal name that only forward calls, such as witnesses.
         places[number] = frames[..<place].lastIndex { $0.isApplication && $0.resolved.displayName != name }
       }
       let level = group(places)
@@ -187,7 +186,7 @@ package struct Suspects {
   }
 
   /// Returns the functions that hold the time outside `culprit`. Each stack counts for its outermost application
-  /// function that never led to the culprit; if all of them led to it, for the innermost one. A callee with all of a
+  /// function that never led to the culprit, or else for its innermost application function. A callee with all of a
   /// function's time replaces the function.
   func contenders(beside culprit: FunctionIdentity?) -> Group {
     var passed: Set<FunctionIdentity> = []
@@ -217,7 +216,7 @@ package struct Suspects {
         for number in numbers {
           guard let place = places[number] else { continue }
           let frames = stacks[number].frames
-          // For a recursive function or callback, the search continues at its innermost call.
+          // In recursion, the search continues at the innermost call.
           let last = frames.lastIndex { $0.identity == frames[place].identity } ?? place
           guard let next = frames[(last + 1)...].firstIndex(where: \.isApplication) else { continue }
           deeper[frames[next].identity, default: (.zero, [:])].time += stacks[number].time
@@ -241,8 +240,8 @@ extension WeightedStack {
     return stack
   }
 
-  /// The stack with its entry point counted as the application's, if it calls no application code: code at the top level
-  /// of `main.swift`, or a loop in `main`.
+  /// The stack with its entry point counted as the application's, if it has no application code. Examples are the top
+  /// level of `main.swift`, and a loop in `main`.
   var withEntryPoint: WeightedStack {
     guard !frames.contains(where: { $0.owner == .own || $0.owner == .dependency }),
       let place = frames.lastIndex(where: \.isWrittenEntryPoint)

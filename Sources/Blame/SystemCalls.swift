@@ -7,7 +7,7 @@ package enum SystemCalls {
     }
   }
 
-  /// Whether the call `name` with `arguments` only waits for a time: a sleep, or a poll without descriptors.
+  /// Whether the call `name` with `arguments` is a sleep, or a poll without descriptors.
   package static func isSleep(_ name: String, _ arguments: [UInt64]?) -> Bool {
     switch name {
     case "nanosleep", "clock_nanosleep": true
@@ -17,7 +17,7 @@ package enum SystemCalls {
     }
   }
 
-  /// Parses a table in which each number is followed by the names of consecutive calls.
+  /// Parses a table of numbers, each followed by the names of consecutive calls.
   private static func table(_ text: StaticString) -> [Int32: String] {
     var names: [Int32: String] = [:]
     var number: Int32 = 0
@@ -32,7 +32,7 @@ package enum SystemCalls {
     return names
   }
 
-  /// From arch/x86/entry/syscalls/syscall_64.tbl.
+  /// Copied from arch/x86/entry/syscalls/syscall_64.tbl.
   private static let x86 = table(
     """
     0 read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask
@@ -73,7 +73,7 @@ package enum SystemCalls {
     """
   )
 
-  /// From include/uapi/asm-generic/unistd.h, which aarch64 uses.
+  /// Copied from include/uapi/asm-generic/unistd.h, which aarch64 uses.
   private static let generic = table(
     """
     0 io_setup io_destroy io_submit io_cancel io_getevents setxattr lsetxattr fsetxattr getxattr lgetxattr

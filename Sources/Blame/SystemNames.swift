@@ -1,4 +1,4 @@
-/// Names of toolchain and system functions, wherever they are linked. Used only if there is no debug information.
+/// Names of toolchain and system functions in any module. Used only without debug information.
 enum SystemNames {
   static let swiftModules: Set<String> = [
     "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "RegexBuilder", "Synchronization", "Observation",

@@ -1,9 +1,9 @@
 import CulpritStallRecord
 
-/// A stack in which a task's async callers, if known, replace the frames that only run the task.
+/// A stack in which a task's async callers, if known, replace the frames that only run it.
 ///
-/// A recorded caller must be the start of a resumption part of an async function, by its name. Others are left out;
-/// unnamed ones are counted.
+/// A valid caller is the start of a resumption part of an async function, by its symbol. Others are omitted; unnamed
+/// ones are counted.
 package struct TaskStack: Sendable {
   package var called: ArraySlice<StackFrame>
   package var awaiting: ArraySlice<StackFrame>
@@ -68,7 +68,7 @@ extension FrameKind {
 }
 
 extension ResolvedFrame {
-  /// Whether the function is a part of an async function that begins at `frame`: its symbol ends in `TQ` or `TY`, a
+  /// Whether the function is a part of an async function and starts at `frame`. The symbol ends in `TQ` or `TY`, a
   /// number, and an underscore (Swift's docs/ABI/Mangling.rst).
   fileprivate func isResumption(at frame: StackFrame) -> Bool {
     guard let rawName, rawName.hasSuffix("_"), start.map({ $0.value == address.value }) ?? false else { return false }

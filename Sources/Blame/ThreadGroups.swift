@@ -29,10 +29,10 @@ extension ThreadsReport {
         resolved[place] = frames
       }
       var lock = sample.lock
-      // Without a function that waits for such a lock, the words in memory only look like one.
+      // If no function on the stack waits for a lock of this kind, the memory only looks like a lock.
       let names = frames.prefix(8).compactMap(\.resolved.rawName)
       if let kind = lock?.kind, !names.isEmpty, !names.contains(where: kind.isWaitedFor) { lock = nil }
-      // Threads that wait for one lock differ only in their IDs.
+      // Threads that wait for one lock form one group.
       lock?.waiterID = 0
       let key = Key(
         functions: frames.map(\.identity),

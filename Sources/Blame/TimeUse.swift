@@ -1,8 +1,8 @@
 import CulpritStallRecord
 
-/// A thread's use of the time around one sample, because the sample's state alone is random.
+/// A thread's use of the time around a sample. The sample's state alone is random.
 struct TimeUse {
-  /// The shares of time on a CPU, and ready to run without a CPU. The rest is waiting.
+  /// Shares of time on a CPU, and ready to run without a CPU. The rest is waiting.
   var used = 0.0
   var delayed = 0.0
   var isKnown = false
@@ -56,7 +56,7 @@ struct TimeUse {
           isDelayKnown: true
         )
       }
-    // The kernel counts a wait for a CPU at its end. The part that exceeds the interval belongs to previous intervals.
+    // The kernel counts a wait for a CPU at its end. A part that exceeds the interval belongs to earlier intervals.
     var carried = 0.0
     for place in all.indices.reversed() {
       guard let interval = all[place], interval.isDelayKnown else {
@@ -67,7 +67,7 @@ struct TimeUse {
       carried = max(0, interval.delayed + carried - delayed)
       all[place]?.delayed = delayed
     }
-    // An unfinished wait is not counted yet: the thread was ready to run throughout and used no CPU time.
+    // An unfinished wait is not counted yet: the thread was ready to run and used no CPU time.
     for place in all.indices.reversed() {
       guard let interval = all[place], interval.isDelayKnown, interval.used == 0, interval.delayed == 0,
         samples[place].activity == .running, samples[place + 1].activity == .running
@@ -80,7 +80,7 @@ struct TimeUse {
 
   private static let estimateMin = 0.05
 
-  /// Estimates the time ready to run without schedstat: the time found running or ready, minus the CPU time.
+  /// Without schedstat, estimates the time ready to run: the time running or ready, minus the CPU time.
   private static func estimateDelays(_ all: inout [Interval?], _ samples: [Sample]) {
     var (passed, used, running) = (0.0, 0.0, 0.0)
     for place in all.indices {

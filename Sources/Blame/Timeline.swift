@@ -1,7 +1,7 @@
 import CulpritStallRecord
 
-/// Divides a stall into phases with one dominant function each: neighbouring samples of one function form a phase, and
-/// phases that are too short are merged into their longer neighbours, repeatedly.
+/// Divides a stall into phases with one dominant function each. Neighbouring samples of one function form a phase.
+/// Short phases are merged into their longer neighbours, repeatedly.
 enum Timeline {
   private static let shortest = 0.05
   /// Minimum length of a phase with a single sample, as a share of the stall.
@@ -23,7 +23,7 @@ enum Timeline {
     }
   }
 
-  /// Returns the phases of one thread, where sample n belongs to `functions[n]`; empty if there is only one.
+  /// Returns the phases of one thread; sample n belongs to `functions[n]`. Empty for a single phase.
   static func stretches(_ observations: Observations, _ functions: [FunctionIdentity?]) -> [StallReport.Stretch] {
     let step = (functions.count + Self.finest - 1) / Self.finest
     var runs = merged(

@@ -17,7 +17,7 @@ struct WaitGraph {
   private struct Observation {
     var sample: Sample
     var thread: ObservedThread
-    /// The held object, and whether it was still held after the observation; `nil` for threads of the work itself.
+    /// The held object, and whether it was still held after the observation; `nil` for threads of the work.
     var holds: (address: UInt64, isHeld: Bool)?
 
     func isSame(as other: Observation) -> Bool {
@@ -41,14 +41,14 @@ struct WaitGraph {
 
   private struct Way {
     var signature = Signature()
-    /// For each link, the observation at its holder, and whether the waiting function's name confirms the wait.
+    /// For each link, the observation of its holder, and whether a function name confirms the wait.
     var holders: [Observation?] = []
     var isNamed: [Bool] = []
     var isTimed = false
-    /// Whether the kernel refuses one of the waits because it would never end.
+    /// Whether the kernel refuses one of the waits because the wait would never end.
     var isRefused = false
 
-    /// Rotates a cycle to start at its lowest address, so that it is independent of the starting thread.
+    /// Rotates a cycle to start at its lowest address, independently of the thread where the search began.
     mutating func beginAtLowest() {
       let places = signature.links.indices
       guard let first = places.min(by: { signature.links[$0].address < signature.links[$1].address }) else { return }
@@ -99,7 +99,7 @@ struct WaitGraph {
   ) {
     (self.stall, self.stacks, self.rules, self.resolve) = (stall, stacks, rules, resolve)
     initializers = Initializers(stall, stacks, rules: rules, resolve: resolve)
-    // The thread of a sample that waited for nothing is unknown if the work might have changed threads.
+    // Without a wait, the thread of a sample is unknown, because the work might have changed threads.
     for sample in stall.samples {
       guard let id = sample.lock?.waiterID ?? sample.threadID else { continue }
       let thread = ObservedThread(id: id, name: id == stall.thread.id ? stall.thread.name : "")
@@ -133,8 +133,8 @@ struct WaitGraph {
     return (heaviest.prefix(Self.chainsMax).map { chain($0, $1, observations) }, chainOf)
   }
 
-  /// Returns the chain to the thread that runs the initialization for which `sample` waits; `nil` if unknown. The
-  /// threads were captured once, when the stall was declared; no other thread can take over the initialization.
+  /// Returns the chain to the thread that runs the initialization for which `sample` waits; `nil` if unknown. A single
+  /// capture of the threads, when the stall was declared, suffices: no other thread can take over the initialization.
   private mutating func initialization(_ sample: Sample) -> Way? {
     guard sample.activity.isWaiting, let stack = sample.stack, let found = initializers.thread(waitedForBy: stack)
     else { return nil }
@@ -158,8 +158,8 @@ struct WaitGraph {
         break
       }
       let name = isWaiting(waiter, for: lock.kind)
-      // Memory only looked like a lock if the function's name contradicts, or there is neither a holder nor a name. A
-      // thread cannot wait for an object it holds: the owner changed during the observation.
+      // The memory is not a lock if the waiting function's name excludes this, or without both a holder and a name. If
+      // a thread waits for an object it holds, the owner changed during the observation.
       if name == false || (lock.isOrphaned && name == nil)
         || way.signature.links.contains(where: { $0.address == lock.address })
       {
@@ -167,7 +167,7 @@ struct WaitGraph {
       }
       var observation = nearest(lock.holderID, to: sample.age)
       if observation?.sample.lock?.address == lock.address, lock.holderID != lock.waiterID { observation = nil }
-      // A thread that waits for a queue's target queue already holds the queue without running its work.
+      // A thread that waits for a queue's target already holds the queue, but does not run its work.
       let hasRun =
         lock.kind != .queue
         || observation.map { $0.sample.lock != nil || isWaiting($0.sample, for: .queue) != true } ?? true
@@ -233,8 +233,8 @@ struct WaitGraph {
     return Observation(sample: seen, thread: thread.thread, holds: nil)
   }
 
-  /// Returns the observation at thread `id` nearest to `age`; `nil` if it is too distant, unless the thread used no CPU
-  /// time around `age`.
+  /// Returns the observation of thread `id` nearest to `age`; `nil` if it is distant and the thread used CPU time
+  /// around `age`.
   private func nearest(_ id: Int32, to age: Duration) -> Observation? {
     guard let all = observations[id] else { return nil }
     let next = all.partitioningIndex { $0.sample.age >= age }
@@ -267,7 +267,7 @@ struct WaitGraph {
     let links = signature.links.enumerated().map { place, link in
       let holders = group.holders[place]
       let held = holders.filter { $0.holds.map { $0.address == link.address && $0.isHeld } ?? false }
-      // Two observations are required, of the holder or of waiting threads.
+      // Certainty requires two observations of the holder or of waiting threads.
       let waiters = place > 0 ? group.holders[place - 1].count : signature.isCycle ? group.holders[count - 1].count : 0
       let isCertain =
         !held.isEmpty || waiters > 1 || group.isRefused || (place == 0 && group.waiters.count > 1)
@@ -300,7 +300,7 @@ struct WaitGraph {
     return stall.others?.threads.first { $0.thread.id == id }?.thread.name ?? ""
   }
 
-  /// Whether a thread of a group ran a task, which can release its locks on another thread.
+  /// Whether a thread of a group ran a task. Tasks can release their locks on another thread.
   private func hasTask(_ group: Group) -> Bool {
     let samples = group.waiters + group.holders.flatMap { $0.map(\.sample) }
     return Set(samples.compactMap(\.stack)).contains {
@@ -308,9 +308,9 @@ struct WaitGraph {
     }
   }
 
-  /// Whether the cycle is permanent: no wait has a timeout, each thread was sampled twice without using CPU time in
-  /// between, and the cycle lasted to the end of an unfinished stall. If the kernel refuses a wait, CPU time does not
-  /// count, because the retrying thread uses it.
+  /// Whether the cycle is permanent. No wait has a timeout, and each thread was sampled twice without CPU use in
+  /// between. The stall is unfinished, and the cycle lasted to its last sample. After a refused wait, CPU time does not
+  /// count, because the thread retries.
   private func isDeadlock(_ signature: Signature, _ group: Group) -> Bool {
     func stoodStill(_ samples: [Sample]) -> Bool {
       if group.isRefused { return samples.count > 1 }
@@ -358,7 +358,7 @@ extension HeldLock.Kind {
 }
 
 extension Array {
-  /// Returns the first index whose element satisfies `predicate`, as all later ones must.
+  /// Returns the first index of the elements that satisfy `predicate`. All later elements must satisfy it, too.
   fileprivate func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
     var (low, high) = (startIndex, endIndex)
     while low < high {

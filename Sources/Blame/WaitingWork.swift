@@ -17,7 +17,7 @@ extension Stall {
 
   var waitingWork: StallReport.WaitingWork? {
     guard source.hasQueue, let most = samples.map(\.waitingCount).max(), most > 0 else { return nil }
-    // Work that the pool has accepted but not started is in another list, possibly with the probe.
+    // Accepted but unstarted work of the pool is in another list, possibly with the probe.
     let isPool = source.kind == .pool
     guard !isPool || most > 1 else { return nil }
     return StallReport.WaitingWork(

@@ -18,7 +18,7 @@ final class WorkKinds {
     }
     for frame in callees {
       guard let kind = kind(frame) else { continue }
-      // Searching a text can involve matching a pattern.
+      // A text search can match a pattern.
       let isMatching = kind == .text && callees.contains { self.kind($0) == .regularExpressions }
       return .kind(isMatching ? .regularExpressions : kind)
     }
@@ -99,7 +99,7 @@ final class WorkKinds {
     )
   ]
 
-  /// Functions of the toolchain's Swift modules, of which the first match decides.
+  /// Functions of the toolchain's Swift modules. The first match decides.
   private static let swift: [(Work.Kind, [Pattern])] = [
     (
       .fileAccess,

@@ -20,15 +20,14 @@ enum ActivityText {
       if waiting.systemCall != nil, let target = waiting.target { text += " on \(printable(target))" }
       parts.append(text)
     }
-    // If the samples are not neighbours, or are of several threads, no interval between two of them belongs to one
-    // thread.
+    // Samples that are not neighbours, or belong to several threads, have no interval with a known CPU use.
     if parts.isEmpty, let waiting = finding.waiting, waiting.of > 0 {
       parts.append("computing: running or runnable in \(Formatting.count(waiting.of, "sample"))")
     }
     return parts.joined(separator: "; ")
   }
 
-  /// Returns the activity in a deadlock whose wait the kernel refuses, so that the thread repeats it.
+  /// Returns the activity in a deadlock in which the kernel refuses the wait and the thread repeats it.
   static func ofRefused(_ finding: StallReport.Finding) -> String {
     let isSpinning =
       finding.cpuUse.map { $0.share + ($0.runnableShare ?? 0) >= nearlyAll }
@@ -64,7 +63,7 @@ enum ActivityText {
     return "computing and waiting in turn: on CPU \(share)\(rest)"
   }
 
-  /// Returns the activity if the time without a CPU is unknown. Only the sampled states distinguish waiting for a CPU
+  /// Returns the activity if the time without a CPU is unknown. Only sampled states then distinguish waiting for a CPU
   /// from other waiting.
   private static func withoutDelay(_ share: Double, _ waiting: StallReport.Waiting?) -> String {
     let text = "on CPU \(Formatting.percent(share))"

@@ -1,10 +1,9 @@
 /// Formats a call tree with one line per function.
 ///
-/// Chains without branches are shortened: callers outside the application's code, and calls within a library, are
-/// summarized in one line. A full tree contains all functions.
+/// Shortens chains without branches: one line summarizes callers outside the application's code, and calls within a
+/// library. A full tree contains all functions.
 struct CallTreeText {
-  /// Minimum shares of branches that get their own line: for application code and its callees, and for branches within
-  /// libraries.
+  /// Minimum shares of branches with their own line: in application code and its callees, and within libraries.
   private static let smallestBranch = 0.01
   private static let smallestInside = 0.1
   private static let deepestInside = 2
@@ -19,7 +18,7 @@ struct CallTreeText {
   private var deepestIndent: Int { width / 5 }
   private var barWidth: Int { width >= 100 ? 12 : width >= 60 ? 8 : 0 }
 
-  /// Writes `nodes`, which must be root nodes or the callees of an application function.
+  /// Writes `nodes`, which must be root nodes or callees of an application function.
   mutating func write(_ nodes: [StallReport.Node]) { write(nodes, depth: 0, inside: 0, isRoot: true) }
 
   /// Writes `nodes`. `inside` is the number of branches since the last application code.

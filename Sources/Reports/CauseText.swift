@@ -68,7 +68,7 @@ enum CauseText {
   }
 
   private static let mostParts = 3
-  /// Minimum share of a cause for a subject.
+  /// Minimum share of a subject in its cause.
   private static let notablePart = 0.05
 
   private static func parts(_ cause: StallReport.Cause) -> Parts? {
@@ -92,7 +92,7 @@ enum CauseText {
     case .noCPU:
       var parts: [String] = []
       if let throttled = counts.throttled, throttled > .zero {
-        // All threads of the group are kept from running, each CPU for itself.
+        // Throttling stops all threads of the group, separately on each CPU.
         parts.append("throttled by the control group for \(Formatting.duration(min(throttled, cause.time)))")
       }
       if let runnable = counts.runnableThreads, let cpuCount = counts.cpuCount, runnable > cpuCount {

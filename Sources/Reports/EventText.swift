@@ -8,7 +8,7 @@ package struct EventText: Sendable {
   private let process: ObservedProcess?
   private let isHang, hasEnded: Bool
 
-  /// Creates the text, which is formatted on demand because there can be thousands of events at a time.
+  /// Creates the text. Formatting is deferred, because thousands of events can occur at once.
   package init(_ stall: Stall, of process: ObservedProcess?, isHang: Bool) {
     (source, thread, start) = (stall.source, stall.namingPoolThreads.thread, stall.began)
     (threshold, age) = (stall.threshold, stall.duration)

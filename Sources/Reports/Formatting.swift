@@ -53,7 +53,7 @@ extension Formatting {
 
   private static let units: Set<Substring> = ["%", "s", "ms", "µs", "d", "h", "min"]
 
-  /// Wraps `text` at spaces. A longer word gets its own line, and a unit stays with its number.
+  /// Wraps `text` at spaces. A word that exceeds the width gets its own line. A unit stays with its number.
   static func wrapped(_ text: String, _ width: Int) -> [String] {
     var lines: [String] = []
     var line = ""
@@ -76,8 +76,8 @@ extension Formatting {
     return line.isEmpty ? lines : lines + [line]
   }
 
-  /// Returns the short location of a function, as in "Catalog.swift:24", or its module if the line is unknown; whether
-  /// it was inlined; and whether it awaits its callee. Empty if the name contains the location.
+  /// Returns the short location of a function, as in "Catalog.swift:24", or its module, and whether the function was
+  /// inlined or awaits its callee. Empty if the name contains the location.
   static func origin(_ function: StallReport.Function) -> String {
     [place(function), function.isInlined ? "inlined" : "", function.isAwaiting ? "awaits" : ""].filter { !$0.isEmpty }
       .joined(separator: ", ")
@@ -89,7 +89,7 @@ extension Formatting {
     if let location = function.location { return unlessNamed("\(printable(location.fileName)):\(location.line)") }
     guard !function.moduleName.isEmpty else { return "no module" }
     guard !function.isAddress(name) else { return "" }
-    // A function without a name is identified by its address.
+    // The name of a nameless function is its address, which contains the module.
     if function.noName != nil { return function.name }
     return unlessNamed(printable(function.moduleName))
   }

@@ -3,9 +3,9 @@ import CulpritStallRecord
 
 /// Assigns unambiguous names to the functions of a report.
 ///
-/// A closure is "closure in load()" if it is the only one of its function in the report. Its number, which counts the
-/// closures of a function, is otherwise omitted because the line number is more useful. Functions with equal names are
-/// distinguished by module, library, file, line, or parameter types.
+/// The only closure of a function in the report is "closure in load()", without its number in the function, because the
+/// line number is more useful. Functions with equal names are distinguished by module, library, file, line, or
+/// parameter types.
 struct FunctionNames {
   private var names: [FunctionIdentity: String] = [:]
 
@@ -106,7 +106,7 @@ struct FunctionNames {
 
   private func name(_ function: inout StallReport.Function) {
     guard let frame = function.frame else { return }
-    // An address in a library is useless to readers. In application code it is the only identification.
+    // Addresses in a library are useless to readers. In application code, the address is the only identification.
     let isNameless = frame.function == nil && !frame.module.isEmpty && !function.isOwn
     function.displayName = isNameless ? "a function of \(printable(frame.moduleName))" : name(frame)
   }

@@ -1,5 +1,5 @@
 extension StallReport {
-  /// The report in Markdown (CommonMark), for an issue.
+  /// The report in CommonMark, for an issue.
   public var markdown: String {
     let words = ReportSections(self)
     let answer = [words.verdict, words.causes] + words.waitChains + [words.advice]
@@ -16,14 +16,15 @@ extension StallReport {
 }
 
 private enum Markdown {
-  /// Escapes `text` (CommonMark 0.31, "Backslash escapes"), including `@` and `#`, which are references on most sites.
+  /// Escapes `text` (CommonMark 0.31, "Backslash escapes"), including `@` and `#`, which most sites interpret as
+  /// references.
   static func escaped(_ text: String) -> String {
     var result = ""
     for character in text {
       if character == " ", result.last == " " { continue }
       if "\\`*_[]<>|~&".contains(character) { result.append("\\") }
       result.append(character)
-      // An invisible joiner.
+      // Inserts an invisible joiner.
       if "@#".contains(character) { result.append("\u{2060}") }
     }
     return result

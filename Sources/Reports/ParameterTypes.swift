@@ -5,7 +5,7 @@ struct ParameterTypes {
   private let parameters: String
   private let result: String
 
-  /// Creates the types of the function of `frame`; `nil` if its name lacks them or belongs to several functions.
+  /// Creates the types for the function of `frame`; `nil` if its name lacks types or belongs to several functions.
   init?(_ frame: ResolvedFrame) {
     guard !frame.isMerged, let full = frame.sourceFunction ?? frame.fullName,
       let function = FunctionName.split(full).last, let list = Self.list(in: function)
@@ -24,7 +24,7 @@ struct ParameterTypes {
     return FunctionName.fitted((parts + [typed]).joined(separator: " in "))
   }
 
-  /// Returns the range of the first parentheses that directly follow a name and are not nested.
+  /// Returns the range of the first unnested parentheses that directly follow a name.
   private static func list(in function: String) -> Range<String.Index>? {
     var depth = 0
     var previous: Character = " "
@@ -38,11 +38,11 @@ struct ParameterTypes {
         depth += 1
       case "[", "{", "<": depth += 1
       case ")", "]", "}": depth -= 1
-      // "->" contains no bracket.
+      // "->" is not a bracket.
       case ">" where previous != "-": depth -= 1
       default: break
       }
-      // Brackets are unbalanced, for example in the name of an operator.
+      // Names of operators, for example, can contain unbalanced brackets.
       guard depth >= 0 else { return nil }
       if depth == 0, let begin { return begin..<index }
       previous = character

@@ -6,27 +6,27 @@ public struct ProcessDump: Hashable, Sendable, Codable {
   public var process: StallReport.Process?
   /// The time of the dump.
   public var time: StallReport.Timestamp
-  /// The threads with their stacks, without the watchdog's own.
+  /// The threads with their stacks, except the watchdog's threads.
   public var threads: ThreadsReport
-  /// The work that the watchdog observes: one group for each thread with work, then the work that no thread runs,
-  /// grouped by the functions in which it waits.
+  /// The observed work: one group for each thread with work, then the work without a thread, grouped by its waiting
+  /// functions.
   public var work: [Group]
   package var width = Aside(value: 100)
 
   enum CodingKeys: String, CodingKey { case process, time, threads, work }
 
-  /// Work of one thread, or work that waits in the same functions.
+  /// Work of one thread, or work that waits in equal functions.
   public struct Group: Hashable, Sendable, Codable {
-    /// The work; the oldest first if no thread runs it.
+    /// The work. Without a thread, the oldest is first.
     public var work: [Work]
-    /// The activity of the thread, or of the tasks that no thread runs.
+    /// The activity of the thread, or of the tasks without a thread.
     public var activity: StallReport.Activity
-    /// The functions in which the tasks wait and their async callers, innermost first. Empty for work of a thread, whose
-    /// stack is in ``ProcessDump/threads``.
+    /// The waiting functions of tasks and their async callers, innermost first. Empty for work of a thread, because
+    /// ``ProcessDump/threads`` contains the stack.
     public var functions: [StallReport.Function]
   }
 
-  /// A turn of a loop, a job, a section or an activity, under way.
+  /// Work under way: a loop's turn, a job, a section or an activity.
   public struct Work: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The source. Activities have the kind `activity`; labelled tasks outside of other work have the kind `task`.
     public var source: StallReport.Source
@@ -34,7 +34,7 @@ public struct ProcessDump: Hashable, Sendable, Codable {
     public var label: String
     package var ageSeconds: Seconds?
     package var thresholdSeconds: Seconds?
-    /// The thread that works on it; `nil` if there is none or it is unknown.
+    /// The thread that runs the work; `nil` if there is none or it is unknown.
     public var thread: StallReport.Thread?
 
     /// The age of the work; `nil` if unknown.
@@ -62,7 +62,7 @@ public struct ProcessDump: Hashable, Sendable, Codable {
 
   /// The dump as one line of JSON.
   ///
-  /// - Throws: `EncodingError` for a number that JSON cannot represent, which no dump contains.
+  /// - Throws: `EncodingError` for a number that JSON cannot represent. No dump contains one.
   public func json() throws -> String { try encodedJSON(self) }
 }
 
@@ -97,7 +97,7 @@ package struct WorkUnderWay: Sendable {
   package var label: String
   package var age: Duration?
   package var threshold: Duration?
-  /// The thread that works on it; 0 if there is none or it is unknown.
+  /// The thread that runs the work; 0 if there is none or it is unknown.
   package var threadID: Int32 = 0
   package var activity = ThreadActivity.unknown
   package var stack: Int?

@@ -1,7 +1,7 @@
 @_exported import CulpritBlame
 import CulpritStallRecord
 
-/// Creates reports, whose content is all determined here; texts and exports only print it.
+/// Creates reports with their complete content. Texts and exports only print the content.
 package struct ReportBuilder {
   let recording: Recording
   package let rules: OwnershipRules
@@ -30,7 +30,7 @@ package struct ReportBuilder {
     )
   }
 
-  /// Adds the other threads and the display names to an analysis.
+  /// Adds other threads and display names to an analysis.
   package func complete(_ analysis: StallReport, repeats: Int = 0) -> StallReport {
     var report = analysis
     report.repeats = repeats
@@ -53,7 +53,7 @@ package struct ReportBuilder {
     }
   }
 
-  /// Returns a function that converts frames with the names used in `report`.
+  /// Returns a function that converts frames and uses the names of `report`.
   package func functions(of report: StallReport) -> (ResolvedFrame) -> StallReport.Function {
     let names = FunctionNames(report)
     return { names.function($0, rules) }
@@ -65,7 +65,7 @@ package struct ReportBuilder {
 
   package func dump(_ all: AllThreads, _ work: [WorkUnderWay], at time: WallTime) -> ProcessDump {
     let all = all.namingPoolThreads
-    // Work without a thread is grouped like threads. Its index replaces the thread ID.
+    // Work without a thread is grouped like threads, with its index as the thread ID.
     let waiting = work.indices.filter { work[$0].threadID == 0 }
       .map { place in
         ThreadSample(

@@ -5,9 +5,9 @@ extension StallReport {
   ///
   ///     logger.error("\(report.headline)", metadata: report.metadata.mapValues { "\($0)" })
   ///
-  /// Keys are OpenTelemetry's where they exist (`code.function.name`, `code.file.path`, `code.line.number`,
-  /// `process.pid`, `thread.id`, `thread.name`, `process.executable.path`, `host.name`); others start with `culprit.`.
-  /// Unknown values are omitted. Values longer than 1,000 characters are shortened in the middle.
+  /// Uses OpenTelemetry's keys if available (`code.function.name`, `code.file.path`, `code.line.number`, `process.pid`,
+  /// `thread.id`, `thread.name`, `process.executable.path`, `host.name`). Other keys start with `culprit.`. Unknown
+  /// values are omitted. Values longer than 1,000 characters are shortened in the middle.
   public var metadata: [String: String] {
     var pairs = [
       "culprit.stall.id": id,
@@ -69,12 +69,12 @@ extension StallReport {
     [Note.Kind.overlap, .sharedLabel, .meanwhile].flatMap { kind in notes.filter { $0.kind == kind } }
   }
 
-  /// Maximum length of a value. Log stores reject longer ones or handle them inefficiently, and names of generic
-  /// functions can have any length.
+  /// Maximum length of a value. Names of generic functions have no limit, but log stores reject long values or handle
+  /// them inefficiently.
   private static let longestValue = 1000
   private static let longestLabel = 60
 
-  /// The report in one line: the source, the label of most of the time, the duration, and the culprit.
+  /// The report in one line: source, prevailing label, duration, and culprit.
   public var headline: String {
     let most = labels.first.flatMap { $0.share >= 0.5 && visible($0.text) == $0.text ? printable($0.text) : nil }
     let label = most.map { " \"\(Formatting.fitted($0, Self.longestLabel))\"" } ?? ""
@@ -100,7 +100,7 @@ extension StallReport {
 
   /// Returns the report as JSON (RFC 8259) in one line, in the format of docs/internals/report-json.md.
   ///
-  /// - Throws: `EncodingError` for a share that is not a number, which no stall produces.
+  /// - Throws: `EncodingError` for a share that is not a number. No stall produces one.
   public func json() throws -> String { try encodedJSON(self) }
 
   /// The report as a single log line: time, process, headline and cause.

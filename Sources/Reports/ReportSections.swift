@@ -1,10 +1,9 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// The sections of a report, which terminal output and pages share.
+/// The sections of a report, shared by terminal output and pages.
 ///
-/// The answer comes first, then the evidence. Stacks and trees are not included; each output format shows them
-/// differently.
+/// The answer precedes the evidence. Stacks and trees are excluded, because each output format shows them differently.
 package struct ReportSections: Sendable {
   let report: StallReport
   let isFull: Bool
@@ -89,7 +88,7 @@ package struct ReportSections: Sendable {
   package var causes: ReportSection? { report.causes.isEmpty ? nil : ReportSection("WHY", CauseText.lines(report)) }
 
   package var advice: ReportSection? {
-    // A deadlock is permanent, even if another cause has taken more time so far.
+    // A deadlock is permanent, even if another cause took more time.
     guard let first = report.causes.first(where: { $0.kind == .deadlock }) ?? report.causes.first else { return nil }
     guard explains else { return first.kind == .unknown ? nil : ReportSection("NEXT", [report.firstStep(first)]) }
     return ReportSection("ADVICE", CauseText.toExplain(report).map(\.kind.explanation))
@@ -109,7 +108,7 @@ package struct ReportSections: Sendable {
 
   var isPool: Bool { report.source.kind == .pool }
 
-  /// Whether the samples are threads of a pool, each captured once.
+  /// Whether each sample is a pool thread that was captured once.
   var isSweep: Bool { isPool && report.workers.isEmpty }
 
   private var whole: String {
@@ -155,7 +154,7 @@ package struct ReportSections: Sendable {
     let whole = culprit.time.inSeconds
     func part(_ time: Duration) -> Double { whole > 0 ? time.inSeconds / whole : 0 }
     if part(report.ownTime) >= 0.005 { parts.append("its own code \(Formatting.percent(part(report.ownTime)))") }
-    // Unnamed functions of a library share a name.
+    // Combines unnamed functions of a library, which share a name.
     var times: [(name: String, time: Duration)] = []
     for callee in report.callees {
       if let place = times.firstIndex(where: { $0.name == callee.function.displayName }) {
@@ -305,7 +304,7 @@ package struct ReportSections: Sendable {
     return ReportSection("OVERLAP", texts)
   }
 
-  /// The last note covers the longest time.
+  /// Uses the last note, which covers the longest time.
   private var cpuTime: ReportSection? {
     notes(of: .cpuTime).last.flatMap { ReportSection("CPU", [printable($0.text)]) }
   }

@@ -10,7 +10,7 @@ package struct SampledStack: Hashable, Sendable {
 }
 
 extension ReportBuilder {
-  /// Returns the sampled stacks by descending time, which add up to the stall except for unobserved time.
+  /// Returns the sampled stacks by descending time. They add up to the stall, except for unobserved time.
   package func sampledStacks(
     of stall: Stall,
     log: SampleLog? = nil,

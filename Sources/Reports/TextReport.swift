@@ -46,7 +46,7 @@ struct TextReport: Sendable {
     ReportSections(report, isFull: style.isFull, explains: style.explains)
   }
 
-  /// Returns the last stack if it contradicts the report, or if the report is full.
+  /// Returns the last stack if it contradicts the report or the report is full.
   private func lastStack(_ page: Page) -> [String] {
     guard let stack = report.lastStack, style.isFull || differs(report.lastStackBlames) else { return [] }
     let blames = report.lastStackBlames.map { "a watchdog that takes one stack would blame \($0.displayName)" }
@@ -122,8 +122,8 @@ extension StallReport: CustomStringConvertible {
     text(TextStyle(width: width, explains: explains))
   }
 
-  /// Returns the answer alone, in a few lines for a log: source, culprit, and cause. It follows the text of
-  /// ``StallEvent``, which reports the start of the stall.
+  /// Returns only the answer, in a few lines for a log: source, culprit, and cause. ``StallEvent`` has reported the
+  /// start of the stall before.
   ///
   /// - Parameter width: The line width in characters, at least 40.
   /// - Returns: The text.

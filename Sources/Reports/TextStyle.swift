@@ -3,14 +3,14 @@ extension StallReport {
   public struct TextStyle: Hashable, Sendable {
     /// The line width in characters, at least 40; by default 100.
     public var width: Int
-    /// Whether to include all details: all functions of the tree and of the last stack, and sections that the answer
-    /// does not need. By default, no.
+    /// Whether to include all details: all functions of the tree and of the last stack, and sections beyond the answer.
+    /// By default, no.
     public var isFull: Bool
     /// Whether to include advice about all relevant causes; by default, no.
     public var explains: Bool
-    /// Whether to use only ASCII; by default, no. Other characters in names are written as `\u{e9}`.
+    /// Whether to use only ASCII; by default, no. Escapes other characters in names as in `\u{e9}`.
     public var isASCII: Bool
-    /// Whether to emphasize the answer and application code with terminal colors. By default, no.
+    /// Whether to emphasize the answer and application code with terminal colors; by default, no.
     public var hasColor: Bool
 
     /// Creates a style. The default is suitable for logs.
@@ -28,7 +28,7 @@ extension StallReport {
       self.hasColor = hasColor
     }
 
-    /// Returns `text` in the style's characters. Must be called before layout.
+    /// Returns `text` in the style's character set. Must be called before layout.
     func spelled(_ text: String) -> String { isASCII ? text.inASCII : text }
 
     package func fitted(_ text: String, to width: Int) -> String {
@@ -49,7 +49,7 @@ package enum Emphasis: String, Sendable {
 }
 
 extension String {
-  /// The text in ASCII.
+  /// The text, converted to ASCII.
   package var inASCII: String {
     guard !utf8.allSatisfy({ $0 < 0x80 }) else { return self }
     var result = ""

@@ -114,7 +114,7 @@ struct ThreadsText: Sendable {
     group.activity.text + (group.target.map { " on \(printable($0))" } ?? "")
   }
 
-  /// Returns the place of a group: the innermost application functions, or the innermost function if there are none.
+  /// Returns the location of a group: the innermost application functions, or else the innermost function.
   private func place(_ group: ThreadsReport.Group) -> String {
     let own = group.functions.filter(\.isOwn).prefix(Self.summarizedFunctions)
     guard own.isEmpty else {

@@ -2,7 +2,7 @@ import CulpritBlame
 import CulpritStallRecord
 
 extension StallReport.WaitChain {
-  /// Whether it is a deadlock in which the kernel can refuse a wait (EDEADLK), so that a thread repeats it.
+  /// Whether this is a deadlock in which the kernel can refuse a wait (EDEADLK) and the thread repeats it.
   var canBeRefused: Bool { isDeadlock && links.contains { $0.kind == .initialization } }
 }
 
@@ -38,7 +38,7 @@ package enum WaitChainText {
         ? object(next) : next.kind == .threadEnd ? "the end of another thread" : "another \(noun(next))"
     }
     guard chain.isCycle else { return nil }
-    // A cycle leads either to a holder described above, or to the stalled work, which waits for the first object.
+    // A cycle leads to a holder described above, or to the stalled work, which waits for the first object.
     let known = links.dropLast().firstIndex { $0.holder.id == links[number].holder.id }.map { $0 + 1 } ?? 0
     if known == number { return "it, too" }
     let alike = links.indices.filter { noun(links[$0]) == noun(links[known]) }
@@ -73,7 +73,7 @@ package enum WaitChainText {
     return (chain.links.contains(where: \.isLikely) ? "likely " : "") + "held by \(owner.function.displayName)"
   }
 
-  /// Returns the name of the holding thread, which can have inherited that of `stalled`.
+  /// Returns the name of the holding thread. It can equal the name of `stalled`, because threads inherit names.
   package static func name(_ link: StallReport.WaitLink, beside stalled: StallReport.Thread) -> String {
     let holder = link.holder
     guard !holder.name.isEmpty else { return "thread \(holder.id)" }
@@ -89,7 +89,7 @@ package enum WaitChainText {
   ) -> String {
     let link = chain.links[number]
     let thread = name(link, beside: stalled)
-    // The object is named in the heading or in the previous line.
+    // The heading or the previous line names the object.
     let isNamed = number > 0 || !chain.isDeadlock || chain.links.count == 1
     let object = isNamed ? "\(number > 0 ? "that" : "the") \(noun(link))" : object(link)
     if chain.isCycle, chain.links.count == 1 { return "\(thread) had \(object) already" }

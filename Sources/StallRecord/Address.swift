@@ -1,4 +1,4 @@
-/// In contrast to a ``FileAddress``, it depends on the place at which the loader mapped the module in this process.
+/// An address in the process. Unlike a ``FileAddress``, it depends on the module's position in memory.
 package struct RuntimeAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
   package var value: UInt64
 
@@ -39,11 +39,11 @@ package enum FrameKind: UInt8, Hashable, Sendable, CaseIterable {
   case programCounter = 0
   /// The instruction after an unfinished call.
   case returnAddress = 1
-  /// The resumption address of an async function that awaits the task: the start of a part of the function.
+  /// The resumption address of an async function that awaits the task, at the start of a part of the function.
   case asyncCaller = 2
-  /// The return address of a task's first function, which is not a caller.
+  /// The return address of a task's first function. Not a caller.
   case taskStart = 3
-  /// The return address of a child task's first function. The parent's callers follow if they are known.
+  /// The return address of a child task's first function. If known, the parent's callers follow.
   case childStart = 4
   case taskLost = 5
 }
@@ -72,7 +72,7 @@ package struct StackFrame: Hashable, Sendable {
 
   /// The address for symbol lookup.
   ///
-  /// A call can be the last instruction of its function, if the callee never returns. Its return address then belongs
+  /// If the callee never returns, a call can be the last instruction of its function. The return address then belongs
   /// to the next function. Return addresses are therefore looked up one byte earlier, inside the call.
   package var lookupAddress: RuntimeAddress { isReturnAddress ? RuntimeAddress(address.value &- 1) : address }
 }

@@ -1,7 +1,7 @@
-/// A thread that was captured together with all threads of the process.
+/// A thread, captured together with all threads of the process.
 package struct ThreadSample: Hashable, Sendable {
   package var thread: ObservedThread
-  /// The index of the stack in the recording; `nil` if none was captured or a damaged file lost it.
+  /// The index of the stack in the recording; `nil` if no stack was captured or a damaged file lost it.
   package var stack: Int?
   package var outcome: CaptureOutcome
   /// The thread's CPU time so far; `nil` if unknown.
@@ -9,8 +9,8 @@ package struct ThreadSample: Hashable, Sendable {
   package var activity: ThreadActivity
   package var handlerTime: Duration
   package var unwindTime: Duration
-  /// The lock for which the thread waited; `nil` if there was none or it is unknown. Known for captures on request only,
-  /// and not saved.
+  /// The lock for which the thread waited; `nil` if there was none or it is unknown. Determined only for captures on
+  /// request, and not saved.
   package var lock: HeldLock?
   package var descriptor: Descriptor?
 
@@ -37,7 +37,7 @@ package struct AllThreads: Hashable, Sendable {
   package var threads: [ThreadSample]
   /// The number of threads not captured for lack of time or space.
   package var leftOut: Int
-  /// Whether the capture was completed; `false` if the stall or its process ended during the capture.
+  /// Whether the capture was completed; `false` if the stall or its process ended meanwhile.
   package var isComplete: Bool
 
   package init(threads: [ThreadSample] = [], leftOut: Int = 0, isComplete: Bool = false) {

@@ -5,7 +5,7 @@ struct ByteWriter {
     withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
   }
 
-  /// Appends the length in bytes (16 bits) and the UTF-8 text. Longer text is truncated at a character boundary.
+  /// Appends the length in bytes (16 bits) and the UTF-8 text. Longer text is cut at a character boundary.
   mutating func append(_ text: String) {
     var utf8 = Array(text.utf8)
     if utf8.count > Int(UInt16.max) {
@@ -74,7 +74,7 @@ struct ByteReader {
     return Array(bytes[position..<position + count])
   }
 
-  /// Reads a string. Invalid UTF-8 is repaired.
+  /// Reads a string and repairs invalid UTF-8.
   mutating func text() throws(ShortRecordError) -> String { String(decoding: try data(), as: UTF8.self) }
 
   mutating func knownText() throws(ShortRecordError) -> String? {

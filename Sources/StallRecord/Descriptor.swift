@@ -9,7 +9,7 @@ package struct Descriptor: Hashable, Sendable {
   package var isPeersAddress: Bool
   /// The number of received but unread bytes; `nil` if unknown.
   package var unreadBytes: UInt32?
-  /// The number of written bytes that the peer has not taken; `nil` if unknown.
+  /// The number of written bytes that the peer has not received; `nil` if unknown.
   package var unsentBytes: UInt32?
 
   package init(

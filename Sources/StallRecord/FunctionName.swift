@@ -3,10 +3,10 @@ package enum FunctionName {
 
   package static let mergedSuffix = " or a function like it (merged by the compiler)"
 
-  /// Shortens `name` to `limit` characters by omitting the least informative parts: the functions between a closure and
-  /// its outermost function, all labels but the first, the outer types, and finally the middle.
+  /// Shortens `name` to `limit` characters. Omits the least informative parts in this order: the functions between a
+  /// closure and its outermost function, all labels but the first, outer types, and the middle.
   package static func fitted(_ name: String, to limit: Int = charactersMax) -> String {
-    // Counting characters is slow.
+    // Counts bytes first, because counting characters is slow.
     guard name.utf8.count > limit, name.count > limit else { return name }
     var parts = split(name)
     if parts.count > 2 { parts = [parts[0], "…", parts[parts.count - 1]] }

@@ -1,7 +1,7 @@
-/// An object that a thread waited for and another one held, as read from the object's words.
+/// An object for which one thread waited while another held it, as read from memory.
 package struct HeldLock: Hashable, Sendable {
-  /// The kind of the object according to the system call and the words, by its number in files. Function names can be
-  /// more precise.
+  /// The kind of the object according to the system call and memory, by its number in files. Function names can be more
+  /// precise.
   package struct Kind: Hashable, Sendable {
     package var code: UInt8
 
@@ -14,7 +14,7 @@ package struct HeldLock: Hashable, Sendable {
     package static var readWriteLock: Kind { Kind(code: 3) }
     /// The end of a thread.
     package static var thread: Kind { Kind(code: 4) }
-    /// A dispatch queue on which the holder ran work.
+    /// A dispatch queue whose work the holder ran.
     package static var queue: Kind { Kind(code: 5) }
     /// A stream of the C library, a `FILE`.
     package static var stream: Kind { Kind(code: 6) }

@@ -1,4 +1,4 @@
-/// Encodes `value` as JSON (RFC 8259) in one line. The keys are in the order in which the value encodes them.
+/// Encodes `value` as JSON (RFC 8259) in one line. Keys keep the order of encoding.
 ///
 /// - Throws: `EncodingError` for a number that JSON cannot represent.
 package func encodedJSON(_ value: some Encodable) throws -> String {
@@ -7,7 +7,7 @@ package func encodedJSON(_ value: some Encodable) throws -> String {
   return writer.finished()
 }
 
-/// Writes values as they are encoded. Writing outside of an array or object closes it.
+/// Writes values during encoding. Writing outside of an array or object closes it.
 private final class JSONWriter {
   private struct Open {
     var isObject: Bool
@@ -22,7 +22,7 @@ private final class JSONWriter {
     return text
   }
 
-  /// Starts an array or object. Returns the number of open ones.
+  /// Starts an array or object. Returns the number of open arrays and objects.
   func begin(isObject: Bool) -> Int {
     text += isObject ? "{" : "["
     open.append(Open(isObject: isObject))
@@ -38,7 +38,7 @@ private final class JSONWriter {
 
   func write(json: String) { text += json }
 
-  /// A value that encodes nothing becomes an empty object.
+  /// Writes `value`. If it encodes nothing, writes an empty object.
   func write(_ value: some Encodable, at path: [any CodingKey]) throws {
     let (depth, length) = (open.count, text.utf8.count)
     try value.encode(to: JSONEncoding(writer: self, codingPath: path))

@@ -1,4 +1,4 @@
-/// A JSON object (RFC 8259). Keys are written in the order in which they are added. `nil` values are omitted.
+/// A JSON object (RFC 8259). Keys keep the order of addition. `nil` values are omitted.
 package struct JSONObject: Sendable {
   private var members: [String] = []
 
@@ -51,7 +51,7 @@ package struct JSONObject: Sendable {
   }
 }
 
-/// Returns `text` as a JSON string (RFC 8259, section 7). Characters with an effect on terminals are escaped too.
+/// Returns `text` as a JSON string (RFC 8259, section 7). Also escapes characters with an effect on terminals.
 package func quotedJSON(_ text: String) -> String {
   let isPlain = text.utf8.allSatisfy {
     0x20 <= $0 && $0 < 0x7f && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")

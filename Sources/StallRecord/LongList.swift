@@ -1,13 +1,13 @@
 package protocol OverflowStore: AnyObject, Sendable {
-  /// Stores `bytes`. Returns their position, or `nil` if they cannot be stored.
+  /// Stores `bytes`. Returns their position, or `nil` on failure.
   func append(_ bytes: UnsafeRawBufferPointer) -> Int?
   /// Fills `bytes` with the data stored at `place`. Ends the process on failure.
   func read(_ place: Int, into bytes: UnsafeMutableRawBufferPointer)
 }
 
-/// A sequence of values that is limited by disk space. At most one piece is in memory.
+/// A sequence of values, limited by disk space. At most one piece is in memory.
 ///
-/// Without a store, or when the store rejects data, the values stay in memory.
+/// Without a store, or if it rejects data, the values stay in memory.
 package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable {
   private enum Piece {
     case inMemory([Element])
@@ -86,8 +86,8 @@ package struct LongList<Element: BitwiseCopyable & Sendable>: Sequence, Sendable
     case .inMemory(let values): return values
     case .stored(let place):
       return [Element](unsafeUninitializedCapacity: Self.pieceCount) { buffer, count in
-        // SAFETY: the stored data consists of `pieceCount` values, whose type is bitwise copyable. The store fills the
-        // whole buffer or does not return.
+        // SAFETY: the stored data consists of `pieceCount` values of a bitwise copyable type. The store fills the whole
+        // buffer or does not return.
         store?.read(place, into: UnsafeMutableRawBufferPointer(buffer))
         count = Self.pieceCount
       }

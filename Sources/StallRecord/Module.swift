@@ -2,7 +2,7 @@ package struct Module: Hashable, Sendable {
   package struct Mapping: Hashable, Sendable {
     package var start: RuntimeAddress
     package var end: RuntimeAddress
-    /// The offset in the file that corresponds to `start`, in bytes.
+    /// The file offset of `start`, in bytes.
     package var fileOffset: UInt64
 
     package init(start: RuntimeAddress, end: RuntimeAddress, fileOffset: UInt64) {
@@ -17,8 +17,8 @@ package struct Module: Hashable, Sendable {
   package var mappings: [Mapping]
   /// The difference between addresses in memory and addresses in the file; `nil` if unknown.
   package var bias: UInt64?
-  /// The device and inode of the file in `/proc/self/maps`, which can differ from those of stat(2). They survive
-  /// renaming and deleting the file. Not recorded: `nil` after reading a file.
+  /// The device and inode of the file in `/proc/self/maps`, which can differ from those of stat(2) and survive renaming
+  /// and deletion. Not recorded: `nil` after reading a file.
   package var identity: String?
 
   package init(path: String, buildID: [UInt8], mappings: [Mapping], bias: UInt64? = nil) {
@@ -50,7 +50,7 @@ package struct Module: Hashable, Sendable {
     mappings.contains { $0.start <= address && address < $0.end }
   }
 
-  /// Returns the file offset of the code at `address`; `nil` if the module is not mapped there.
+  /// Returns the file offset of the code at `address`; `nil` outside the module's mappings.
   package func fileOffset(of address: RuntimeAddress) -> UInt64? {
     for mapping in mappings where mapping.start <= address && address < mapping.end {
       let (offset, overflow) = (address.value - mapping.start.value).addingReportingOverflow(mapping.fileOffset)
@@ -61,9 +61,8 @@ package struct Module: Hashable, Sendable {
 }
 
 extension Module {
-  /// Returns the address in the module's file, as used in its symbol table and debug information, without reading the
-  /// file. If ``bias`` is unknown, returns the file offset, which is often equal. `nil` if the module is not mapped at
-  /// `address`.
+  /// Returns the address in the module's symbol table and debug information, without reading the file. If ``bias`` is
+  /// unknown, returns the file offset, which is often equal. `nil` outside the module's mappings.
   package func fileAddress(of address: RuntimeAddress) -> FileAddress? {
     guard let offset = fileOffset(of: address) else { return nil }
     return FileAddress(bias.map { address.value &- $0 } ?? offset)
@@ -97,7 +96,7 @@ package struct ModuleMap: Sendable {
     }
   }
 
-  /// Returns the index in ``modules`` of the module at `address`; `nil` if there is none.
+  /// Returns the index of the module at `address` in ``modules``; `nil` without a module.
   package func index(at address: RuntimeAddress) -> Int? {
     var low = 0
     var high = entries.count

@@ -1,5 +1,5 @@
 enum NameRecord {
-  /// Maximum number of frames per address. The outermost ones are kept.
+  /// Maximum number of frames per address. Outermost frames are kept.
   private static let framesMax = 64
 
   /// Maximum size of a text in bytes, which limits the size of a record.
@@ -159,7 +159,7 @@ enum NameRecord {
     case 4: .changedFile(expected: first, found: second)
     case 5: .unverifiable
     case 6: .noSymbols
-    // Includes unknown reasons: there is no name in any case.
+    // Includes unknown reasons. In any case, there is no name.
     default: .noSymbolHere
     }
   }

@@ -1,7 +1,7 @@
 package struct ObservationCost: Hashable, Sendable {
   package var fromOutside = 0
   package var bySignal = 0
-  /// The number of attempts without a stack, mostly because threads did not answer.
+  /// The number of attempts without a stack. Mostly, threads did not answer.
   package var withoutStack = 0
   package var longestHandlerTime = Duration.zero
   package var handlerTime = Duration.zero

@@ -1,5 +1,5 @@
 extension ObservedThread {
-  /// The names of threads in libdispatch's pool, which also run Swift's tasks. The kernel stores the last 15 characters
+  /// The names of threads in libdispatch's pool, which also run Swift tasks. The kernel stores the last 15 characters
   /// of a global queue's label.
   private static let poolNames = Set(
     ["maintenance", "background", "utility", "default", "user-initiated", "user-interactive"]
@@ -11,9 +11,9 @@ extension ObservedThread {
 }
 
 extension Stall {
-  /// The stall with readable names for threads of libdispatch's pool: `pool thread 1` instead of `oot.default-qos`.
+  /// The stall with readable names for threads of libdispatch's pool, such as `pool thread 1` for `oot.default-qos`.
   ///
-  /// The stalled thread has the number of its source, or the first one. The others are numbered by thread ID.
+  /// The stalled thread has the number of its source, or 1. Others are numbered by thread ID.
   package var namingPoolThreads: Stall {
     var ids = Set((others?.threads ?? []).lazy.map(\.thread).filter(\.isOfPool).map(\.id))
     for holder in holders where holder.thread.isOfPool { ids.insert(holder.thread.id) }

@@ -1,13 +1,13 @@
-/// Returns `text` without harmful characters: those that move the cursor, color the terminal, start a line or change
-/// the writing direction. Names come from requests, files and the environment, and must not be able to forge a report.
+/// Returns `text` without harmful characters, which move the cursor, color the terminal, start a line or change the
+/// writing direction. Names come from requests, files and the environment, and must not be able to forge a report.
 ///
-/// All text must pass through this function once before it is printed or logged. Harmful characters are replaced by
-/// their number, as in "\u{1b}". They are control characters (C0, DEL and C1), line and paragraph separators, and
-/// formatting characters, which include those that change the writing direction.
+/// All printed or logged text must pass through this function once. A harmful character is replaced by its number, as
+/// in "\u{1b}". Harmful characters are control characters (C0, DEL and C1), line and paragraph separators, and
+/// formatting characters, including those that change the writing direction.
 ///
 /// - Parameters:
 ///   - text: The text.
-///   - limit: Maximum number of characters. The rest is replaced by an ellipsis.
+///   - limit: Maximum number of characters. An ellipsis replaces the rest.
 /// - Returns: The printable text.
 package func printable(_ text: String, limit: Int = .max) -> String {
   var kept = text
@@ -29,8 +29,8 @@ package func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
   }
 }
 
-/// Returns `text` in at most `limit` printable characters. A longer text is shortened in the middle, because both ends
-/// of a name are informative. An invisible text is replaced by words.
+/// Returns `text` in at most `limit` printable characters. Shortens the middle, because both ends of a name are
+/// informative. Words replace an invisible text.
 package func abridged(_ text: String, limit: Int = FunctionName.charactersMax) -> String {
   // Nearly all texts are short printable ASCII.
   if text.utf8.count <= limit, text.utf8.allSatisfy({ 0x20 <= $0 && $0 < 0x7f }) { return visible(text) }
@@ -41,8 +41,8 @@ package func abridged(_ text: String, limit: Int = FunctionName.charactersMax) -
   return printedPrefix(of: text, head).text + "…" + tail.text
 }
 
-/// Returns the longest prefix of `text` whose printed form fits into `limit` characters, and whether it is the whole
-/// text. The prefix of a reversed text is returned in its original order.
+/// Returns the longest prefix of `text` with a printed form of at most `limit` characters, and whether it is the whole
+/// text. Restores the original order of reversed text.
 private func printedPrefix(of text: String, _ limit: Int, isReversed: Bool = false) -> (text: String, isAll: Bool) {
   var printed: [String] = []
   var count = 0
@@ -55,7 +55,7 @@ private func printedPrefix(of text: String, _ limit: Int, isReversed: Bool = fal
   return ((isReversed ? printed.reversed() : printed).joined(), true)
 }
 
-/// Returns `text`, or words if it is nonempty and invisible, because it would seem to be missing.
+/// Returns `text`, or words for an invisible nonempty text, which would seem to be missing.
 package func visible(_ text: String) -> String {
   !text.isEmpty && text.unicodeScalars.allSatisfy(isBlank) ? "(a name of spaces)" : text
 }

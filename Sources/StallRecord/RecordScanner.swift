@@ -7,8 +7,8 @@ struct RecordScanner {
     var payload: ArraySlice<UInt8>
   }
 
-  /// Maximum number of bytes checksummed while searching for the next valid record after damage. The search proceeds
-  /// byte by byte, and a malicious file could make every byte look like the start of a long record.
+  /// Maximum number of bytes checksummed in a search for a valid record after damage. The search proceeds byte by byte.
+  /// In a malicious file, every byte could look like the start of a long record.
   private static let searchBytesMax = 64 << 20
 
   var problems: [StallFileProblem] = []
@@ -26,12 +26,12 @@ struct RecordScanner {
     self.more = more
   }
 
-  /// Returns the bytes of the file header, or fewer if the file is shorter. Must be called before reading records.
+  /// Returns the file header's bytes, or fewer in a shorter file. Must be called before reading records.
   mutating func header() -> ArraySlice<UInt8> {
     window[..<left(of: StallFileFormat.headerBytes, at: 0)]
   }
 
-  /// Returns the next valid record. Skipped bytes before it are added to ``problems`` once.
+  /// Returns the next valid record. Adds skipped bytes to ``problems`` once.
   mutating func next() -> Record? {
     guard left(of: 1, at: offset) > 0 else { return nil }
     switch record(at: offset) {
@@ -70,8 +70,8 @@ struct RecordScanner {
     return end
   }
 
-  /// Reads until `count` bytes are available from `offset` on. Returns the number of available bytes, which is usually
-  /// larger, or smaller at the end of the file. Can discard the bytes before `offset`.
+  /// Reads until `count` bytes are available at `offset`. Returns the number of available bytes, which is usually
+  /// larger, or smaller at the end of the file. Can discard bytes before `offset`.
   private mutating func left(of count: Int, at offset: Int) -> Int {
     while start + window.count - offset < count, let piece = more?() {
       guard !piece.isEmpty else {

@@ -16,9 +16,9 @@ package enum MissingNameReason: Hashable, Sendable {
   case notMapped
   case noFile
   case unreadableFile(String)
-  /// The file is not the one that ran: its build ID differs.
+  /// The file has another build ID than the file that ran.
   case changedFile(expected: String, found: String)
-  /// The file was deleted or replaced, and has no build ID by which its replacement could be verified.
+  /// The file was deleted or replaced, and lacks a build ID for verifying the replacement.
   case unverifiable
   case noSymbols
   case noSymbolHere
@@ -42,7 +42,7 @@ package enum MissingNameReason: Hashable, Sendable {
 package enum CodeOrigin: Hashable, Sendable {
   /// Unknown: the module has no debug information or no readable file.
   case unknown
-  /// The module's debug information does not cover this code, which was compiled elsewhere and linked from an archive.
+  /// The module's debug information does not cover this code, which was compiled elsewhere, for example in an archive.
   case undescribed
   /// The code is part of this compilation unit.
   case unit(CompilationUnit)
@@ -66,16 +66,16 @@ package struct CompilationUnit: Hashable, Sendable {
 }
 
 package enum FunctionKind: Hashable, Sendable {
-  /// Code from source, or a copy or part of it.
+  /// A function from source code, or a copy or part of one.
   case function
-  /// A thunk that leads to a function from source, such as a protocol witness or a closure's entry. The function's code
-  /// is often inlined into it.
+  /// A thunk for a source function, such as a protocol witness or a closure's entry. The function's code is often
+  /// inlined into the thunk.
   case thunk
   /// Code generated for a type: copying and destroying its values, its metadata.
   case glue
 }
 
-/// The function meant by a call whose code is shared by several functions.
+/// The function meant by a call of code that several functions share.
 package struct CalledFunction: Hashable, Sendable {
   package var function: String
   package var fullName: String
@@ -103,14 +103,14 @@ package struct CalledFunction: Hashable, Sendable {
 }
 
 extension [ResolvedFrame] {
-  /// Returns the frames of a stack, innermost first, in which merged functions have the names implied by their callers.
+  /// Returns the frames of a stack, innermost first. Callers determine the names of merged functions.
   package func namingMergedFunctions() -> [ResolvedFrame] {
     guard contains(where: \.isMerged) else { return self }
     var frames = self
     for place in indices.dropLast() where frames[place].isMerged && !frames[place].isInlined {
       let isCallerHere = frames[place + 1].module == frames[place].module
       guard let called = frames[place + 1].called, called.start == frames[place].start, isCallerHere else {
-        // A thunk that leads to merged functions is itself shared by several functions.
+        // A thunk of merged functions is also shared by several functions.
         if isCallerHere, frames[place + 1].kind == .thunk, frames[place + 1].location == nil {
           frames[place + 1].isMerged = true
         }
@@ -131,24 +131,23 @@ package struct ResolvedFrame: Hashable, Sendable {
   package var function: String?
   package var fullName: String?
   package var rawName: String?
-  /// Generic code of a module is often compiled into another module's file.
+  /// The module of the function. Generic code is often compiled into another module's file.
   package var swiftModule: String?
-  /// The full name of the source function of which this is a variant or part without its own source name: a
-  /// specialization, a part of an async function, an implicit closure.
+  /// The full name of the source function, if this is a variant or part without a source name: a specialization, a part
+  /// of an async function, an implicit closure.
   package var sourceFunction: String?
   package var kind: FunctionKind
   /// Whether the compiler merged several similar functions.
   package var isMerged: Bool
-  /// The function called here, if its code is shared by several functions; `nil` if this does not apply or the function
-  /// is unknown.
+  /// The function called here, if several functions share its code; `nil` for other calls or an unknown function.
   package var called: CalledFunction?
   package var module: String
-  /// The first address of the function in the module's file; the address itself if the function is unknown.
+  /// The function's first address in the module's file; the frame's address if the function is unknown.
   package var start: FileAddress?
   /// The address, in the module's file or in the process.
   package var address: CodeAddress
   package var location: SourceLocation?
-  /// Generic and inlined code of a module is compiled into another module's unit.
+  /// The origin of the code. Generic and inlined code is compiled into another module's unit.
   package var origin: CodeOrigin
   package var isInlined: Bool
   package var missing: MissingNameReason?
@@ -192,8 +191,7 @@ package struct ResolvedFrame: Hashable, Sendable {
     return String(module[module.index(after: slash)...])
   }
 
-  /// The name to print, at most 100 characters: the function; or else the module and an offset or address; or else the
-  /// address.
+  /// The name to print, at most 100 characters: the function, the module with an offset or address, or the address.
   package var displayName: String {
     if let function {
       let suffix = isMerged ? FunctionName.mergedSuffix : ""

@@ -1,14 +1,13 @@
-/// Raw data of a thread and its surroundings in addition to the stack. It is interpreted when the report is made.
+/// Raw data of a thread and its surroundings besides the stack. Interpreted when the report is made.
 package struct SampleEvidence: Hashable, Sendable {
   package var arguments: [UInt64] = []
-  /// The words at the address of a futex wait (futex(2)); empty if there was none.
+  /// The words at the address of a futex wait (futex(2)); empty without a wait.
   package var words: [UInt32] = []
   /// The kernel function in which the thread slept (`/proc/…/wchan`); empty if unknown or implied by the system call.
   package var kernelFunction = ""
   /// How often the thread had been scheduled; `nil` if unknown.
   package var timeslices: UInt64?
-  /// The kernel's counters of the thread. `nil` if they were not read, because reading is slow and not done for every
-  /// sample.
+  /// The kernel's counters of the thread; `nil` in most samples, because reading is slow.
   package var counters: ThreadCounters?
   /// The kernel's counters of the process and the machine; `nil` if they were not read.
   package var surroundings: SurroundingCounters?
@@ -19,12 +18,13 @@ package struct SampleEvidence: Hashable, Sendable {
 }
 
 package struct ThreadCounters: Hashable, Sendable {
-  /// How often the thread gave up the CPU to wait, and how often it was preempted.
+  /// How often the thread gave up the CPU to wait.
   package var voluntarySwitches: UInt64 = 0
+  /// How often the thread was preempted.
   package var involuntarySwitches: UInt64 = 0
   package var minorFaults: UInt64 = 0
   package var majorFaults: UInt64 = 0
-  /// The CPU time in user mode and in the kernel, in clock ticks of 10 ms.
+  /// CPU times in user mode and in the kernel, in clock ticks of 10 ms.
   package var userTicks: UInt64 = 0
   package var systemTicks: UInt64 = 0
   package var readBytes: UInt64 = 0
@@ -51,17 +51,18 @@ package struct ThreadCounters: Hashable, Sendable {
 package struct SurroundingCounters: Hashable, Sendable {
   /// The time for which the control group was throttled by its quota (`cpu.stat`); `nil` if unknown.
   package var throttled: Duration?
-  /// The times for which any thread of the control group, or of the machine, waited for memory and for a disk (PSI);
-  /// `nil` if unknown.
+  /// Times for which any thread of the control group, or of the machine, waited for memory or a disk (PSI); `nil` if
+  /// unknown.
   package var memoryStalled: Duration?
   package var diskStalled: Duration?
-  /// The bytes of files that the control group read again after the kernel had reclaimed them (`memory.stat`,
-  /// `workingset_refault_file`), and the number of allocations that met the group's memory limit (`memory.events`,
-  /// `memory.failcnt`); `nil` if unknown.
+  /// Bytes of files that the control group read again after the kernel had reclaimed them (`memory.stat`,
+  /// `workingset_refault_file`); `nil` if unknown.
   package var refaultedBytes: UInt64?
+  /// Number of allocations that met the group's memory limit (`memory.events`, `memory.failcnt`); `nil` if unknown.
   package var memoryLimitHits: UInt64?
-  /// The current number of runnable threads of the machine, and the number of CPUs; `nil` if unknown.
+  /// The current number of runnable threads of the machine; `nil` if unknown.
   package var runnableThreads: UInt32?
+  /// The number of CPUs; `nil` if unknown.
   package var cpuCount: UInt32?
 
   package init() {}

@@ -1,4 +1,4 @@
-/// All samples of a stall, thread by thread, with the data that profiles need.
+/// All samples of a stall, thread by thread, with the data for profiles.
 package struct SampleLog: Sendable {
   package struct Entry: BitwiseCopyable, Sendable {
     package var age: Duration
@@ -65,7 +65,7 @@ package struct SampleLog: Sendable {
     return number
   }
 
-  /// Returns the threads by ID, with those of their samples that satisfy `isWanted`.
+  /// Returns the threads by ID, with samples that satisfy `isWanted`.
   package func threads(where isWanted: ((Entry) -> Bool)? = nil) -> [Thread] {
     all.sorted { ($0.id ?? 0) < ($1.id ?? 0) }
       .map { thread in
@@ -74,7 +74,7 @@ package struct SampleLog: Sendable {
         if thread.isInOrder {
           for entry in thread.entries where isWanted?(entry) ?? true { chosen.entries.append(entry) }
         } else {
-          // The observer writes samples in order. Only damaged files can be out of order; their samples must fit into
+          // The observer writes samples in order. Only damaged files are out of order. Their samples must fit into
           // memory.
           let wanted = thread.entries.filter { isWanted?($0) ?? true }
           let sorted = wanted.enumerated().sorted { ($0.element.age, $0.offset) < ($1.element.age, $1.offset) }

@@ -1,16 +1,16 @@
-/// Selects representative samples from many: a random one of each block of equally many.
+/// Selects representative samples from many: a random sample of each block of equal size.
 ///
-/// Tens of thousands of samples are as good for a report as millions, and fit into memory. Selecting at a fixed
-/// interval could always hit one of several threads that alternate.
+/// Tens of thousands of samples are as good for a report as millions, and fit into memory. A selection at fixed
+/// intervals might hit only one of several alternating threads.
 struct SampleSelection {
-  /// Minimum number of selected samples if there are enough. The maximum is less than twice as large.
+  /// Minimum number of selected samples, if available. The maximum is less than twice as large.
   private let count: Int
   private var blockSize = 1
   private var position = 0
   private var chosen = 0
   private var random: UInt64 = 0x9e37_79b9_7f4a_7c15
-  /// The last sample, and the last sample with kernel counters, unless they are selected. They are kept because
-  /// differences are computed from the first to the last one.
+  /// The last sample, and the last sample with kernel counters, unless selected. Differences from the first to the last
+  /// sample need them.
   private var last: Sample?
   private var lastCounted: Sample?
   private(set) var total = 0
@@ -25,7 +25,7 @@ struct SampleSelection {
     if sample.evidence.counters != nil { lastCounted = isChosen ? nil : sample }
     guard isChosen else { return }
     samples.append(sample)
-    // This form of the comparison cannot overflow.
+    // Divides to avoid an overflow.
     if samples.count / 2 >= count, samples.count.isMultiple(of: 2) { halve(&samples) }
   }
 
@@ -42,7 +42,7 @@ struct SampleSelection {
     chosen = blockSize == 1 ? 0 : Int(next() % UInt64(blockSize))
   }
 
-  /// The last block is complete, or its sample has been selected.
+  /// Requires that the last block is complete, or that its sample is selected.
   private mutating func halve(_ samples: inout [Sample]) {
     for pair in 0..<samples.count / 2 { samples[pair] = samples[2 * pair + (pair > 0 && next() & 1 != 0 ? 1 : 0)] }
     samples.removeLast(samples.count / 2)

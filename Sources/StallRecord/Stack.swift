@@ -3,15 +3,15 @@ package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
   case outermost = 0
   /// The copy was shorter than the stack.
   case copyLimit = 1
-  /// The stack has more frames than are kept.
+  /// The stack has more frames than the limit.
   case frameLimit = 2
   /// A function has neither unwind information nor a frame pointer.
   case noUnwindInformation = 3
-  /// A return address is in no module.
+  /// A return address is outside all modules.
   case noModule = 4
   /// Required memory could not be read.
   case unreadable = 5
-  /// A frame led to itself.
+  /// A frame's caller was the frame itself.
   case noProgress = 6
   /// The unwinder failed for another reason.
   case failed = 7
@@ -19,9 +19,9 @@ package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
   case notCaptured = 8
   /// A required register is unavailable for threads read from outside.
   case noRegister = 9
-  /// The stack is a child task's, and the callers of the parent are unknown.
+  /// The stack belongs to a child task. The parent's callers are unknown.
   case childTask = 10
-  /// The stack is a task's whose awaiting functions could no longer be read.
+  /// The stack belongs to a task. Its awaiting functions could no longer be read.
   case taskLost = 11
 
   package var explanation: String? {
@@ -73,21 +73,20 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
   case captured = 0
   /// The work item ended before its thread could be sampled.
   case unitOver = 1
-  /// The thread had exited, or had never been known.
+  /// The thread had exited or was never known.
   case threadGone = 2
   case noAnswer = 3
-  /// The kernel refused to send the signal, or the thread could not have run the handler, because it had no space on
-  /// its stack or no thread-local storage.
+  /// The kernel refused to send the signal, or the thread could not run the handler: it had no stack space or no
+  /// thread-local storage.
   case notSignalled = 4
-  /// Too many earlier requests are held by threads that were stopped while answering.
+  /// Threads that were stopped while answering hold too many earlier requests.
   case requestsStuck = 5
-  /// The kernel does not provide the thread's state, and the thread did not run: it was presumably blocked.
+  /// The kernel does not provide the thread's state, and the thread did not run. It was presumably blocked.
   case noState = 7
-  /// The thread was blocked and its stack could not be read from outside. Blocked threads get no signal, which would
-  /// interrupt their wait.
+  /// The thread was blocked, and its stack could not be read from outside. A signal would interrupt the wait.
   case untouchable = 8
   case handlerReplaced = 9
-  /// The work was waiting for a thread.
+  /// The work waited for a thread.
   case noWorker = 10
   /// The kernel delayed the sampling thread.
   case samplerStopped = 11

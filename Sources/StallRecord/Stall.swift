@@ -5,21 +5,21 @@ package struct Sample: Hashable, Sendable {
   package var stack: Int?
   package var outcome: CaptureOutcome
   package var cpuTime: Duration?
-  /// A waiting thread was read from outside, without a signal, unless it spent time in the handler.
+  /// The thread's activity. A waiting thread was read from outside, unless it spent time in the handler.
   package var activity: ThreadActivity
   package var handlerTime: Duration
   package var unwindTime: Duration
   package var label: String
-  /// A number that changes when a queue takes up waiting work; 0 if unknown or no work waits.
+  /// A number that changes when a queue takes up waiting work; 0 if unknown or without waiting work.
   package var progress: UInt32
   /// The thread's total time ready to run without a CPU; `nil` if unknown.
   package var runDelay: Duration?
   /// The kernel's thread ID if several threads work on the source; `nil` for the stall's thread.
   package var threadID: Int32?
-  /// The thread that delayed the ready task. The stack is then that thread's. `nil` if the stack belongs to the work.
+  /// The kind of thread that delayed the ready task and has the stack; `nil` if the stack belongs to the work.
   package var obstacle: Obstacle?
-  /// The number of items in the queue, including the probe; 0 if not counted. ``waitingCountMax`` means this many or
-  /// more.
+  /// The number of items in the queue, including the probe; 0 if not counted. ``waitingCountMax`` means at least that
+  /// many.
   package var waitingCount: UInt32
   package var descriptor: Descriptor?
   package var lock: HeldLock?
@@ -83,18 +83,17 @@ package struct Stall: Hashable, Sendable, Identifiable {
   package var threshold: Duration
   package var began: WallTime
   package var samples: [Sample]
-  /// The samples of threads that held objects for which the sampled threads, or other holders, waited; in order of
-  /// time.
+  /// Samples, in order of time, of threads that held objects for which sampled threads or other holders waited.
   package var holders: [HolderSample]
-  /// The duration of the work. If it has not ended, the time for which it was known to run.
+  /// The duration of the work. Without an end, the time for which the work is known to have run.
   package var duration: Duration
   /// Whether the end was observed; `false` for an ongoing stall, or if the process did not survive the stall.
   package var hasEnded: Bool
-  /// The number of samples that were taken and lost because the recorder could not keep up.
+  /// The number of samples that were taken but lost, because the recorder could not keep up.
   package var lostSamples: UInt64
-  /// The number of samples omitted from ``samples``, evenly distributed, because there are very many.
+  /// The number of samples omitted, evenly, from ``samples``, because there are very many.
   package var leftOutSamples = 0
-  /// Whether the file was truncated or damaged, so that samples might be missing.
+  /// Whether the file was truncated or damaged. Samples might be missing.
   package var isDamaged = false
   /// The time in which the process could not run (stopped, frozen, suspended). Not part of `duration`.
   package var gap: Duration
@@ -136,8 +135,7 @@ package struct Stall: Hashable, Sendable, Identifiable {
 }
 
 extension Stall {
-  /// The notes without outdated ones: only the last of several notes about one other stall, or about other work with one
-  /// label, is kept.
+  /// The notes without outdated ones. Keeps only the last note about another stall, or about other work with one label.
   package var latestNotes: [StallNote] {
     var last: [String: Int] = [:]
     func subject(_ note: StallNote) -> String? {
@@ -160,8 +158,8 @@ package struct Recording: Hashable, Sendable {
   package var modules: [Module]
   package var stacks: [Stack]
   package var stalls: [Stall]
-  /// The symbolized frames by lookup address (``StackFrame/lookupAddress``), innermost function first. Empty unless the
-  /// recording was symbolized for use without its modules' files.
+  /// Symbolized frames by lookup address (``StackFrame/lookupAddress``), innermost function first. Empty unless the
+  /// recording was symbolized for use without the modules' files.
   package var names: [RuntimeAddress: [ResolvedFrame]]
 
   package init(

@@ -1,8 +1,8 @@
-/// The number of stalls that a record represents: stalls of the same source that exceeded the threshold during the
-/// recorded stall.
+/// The number of stalls that a record represents: stalls of one source that exceeded the threshold during the recorded
+/// stall.
 package struct StallCount: Hashable, Sendable {
   package var since: WallTime
-  /// The number of stalls of the source since then.
+  /// The number of the source's stalls from ``since`` on.
   package var all: Int
   package var atSamePlace: Int
   package var unrecorded: Int
@@ -55,6 +55,6 @@ package struct StallCount: Hashable, Sendable {
 }
 
 extension Stall {
-  /// The number of stalls that the record represents; `nil` if it represents only one.
+  /// The stalls that the record represents; `nil` for a single stall.
   package var count: StallCount? { notes.last { $0.kind == .count }.flatMap { StallCount($0) } }
 }

@@ -2,11 +2,11 @@
 enum StallFileFormat {
   static let magic = Array("CULPRIT\n".utf8)
 
-  /// The major version. Readers refuse files of other major versions.
+  /// The major version. Readers reject files of other major versions.
   static let majorVersion: UInt16 = 1
 
-  /// The minor version. Readers skip the additions of later ones: records of unknown kinds, and bytes at the end of
-  /// known ones.
+  /// The minor version. Readers skip additions of later versions: records of unknown kinds, and bytes at the end of
+  /// known kinds.
   static let minorVersion: UInt16 = 0
 
   static let headerBytes = 16
@@ -17,7 +17,7 @@ enum StallFileFormat {
 
   static let payloadBytesMax = 1 << 20
 
-  /// Maximum lengths of a list of names and of the names in it, which limit the size of a record. Longer ones are
+  /// Maximum length of a list of names and of each name, which limits the size of a record. Longer lists and names are
   /// truncated.
   static let listMax = 128
   static let listedCharactersMax = 512

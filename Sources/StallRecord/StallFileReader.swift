@@ -43,7 +43,7 @@ package struct StallFile: Sendable {
   /// All samples of each stall, if requested.
   package private(set) var logs: [SampleLog] = []
 
-  /// The data to keep of a file.
+  /// The data to keep from a file.
   package struct Extent: Sendable {
     package var samples: Int
     package var logsSamples: Bool
@@ -56,29 +56,29 @@ package struct StallFile: Sendable {
 
   package static let beginning = StallFileFormat.magic
 
-  /// Maximum number of bytes other than samples, which must fit into memory.
+  /// Maximum number of bytes other than samples. All are in memory.
   private static let keptBytesMax = 256 << 20
 
   /// Reads a file from `bytes`.
   ///
-  /// Damage affects only the damaged records: a truncated file loses its last record, and after a corrupt record,
-  /// reading continues at the next valid one.
+  /// Damage affects only damaged records. A truncated file loses its last record. After a corrupt record, reading
+  /// continues at the next valid record.
   ///
   /// - Parameters:
   ///   - bytes: The content of the file.
-  ///   - samples: Minimum number of samples to keep of each stall; less than twice as many are kept, evenly selected.
-  /// - Throws: ``StallFileError`` if there is no header that this version understands.
+  ///   - samples: Minimum number of samples to keep of each stall. Fewer than twice as many are kept, evenly selected.
+  /// - Throws: ``StallFileError`` without a header that this version can read.
   package init(bytes: [UInt8], samples: Int = .max) throws(StallFileError) {
     try self.init(RecordScanner(bytes: bytes), Extent(samples: samples))
   }
 
-  /// Reads a file in pieces. Only the requested data is kept.
+  /// Reads a file in pieces. Keeps only the requested data.
   ///
   /// - Parameters:
   ///   - extent: The data to keep.
-  ///   - piece: Returns the next bytes, any number of them; empty at the end. If the file is no `.stall` file, it is
-  ///     not called beyond the header.
-  /// - Throws: ``StallFileError`` if there is no header that this version understands.
+  ///   - piece: Returns any number of next bytes; empty at the end. For other files than `.stall` files, it is called
+  ///     only for the header.
+  /// - Throws: ``StallFileError`` without a header that this version can read.
   package init(_ extent: Extent, _ piece: @escaping () -> [UInt8]) throws(StallFileError) {
     try self.init(RecordScanner(piece), extent)
   }
@@ -108,7 +108,7 @@ package struct StallFile: Sendable {
     logs = builder.logs
     problems = scanner.problems + builder.problems
     for index in recording.stalls.indices {
-      // Damage after the end of a stall cannot affect its samples.
+      // Damage after a stall's end cannot affect its samples.
       let damage = builder.damageAtEnd[index] ?? scanner.problems.count
       recording.stalls[index].isDamaged = damage > 0 || !builder.problems.isEmpty
     }
@@ -133,7 +133,7 @@ package struct StallFile: Sendable {
   package static func hasNote(_ kind: StallNote.Kind, in part: [UInt8]) -> Bool {
     var scanner = RecordScanner(bytes: part)
     while let record = scanner.next() {
-      // The first byte of the record after the id of the stall: the kind of note.
+      // The kind is the first byte after the stall's ID.
       let place = record.payload.startIndex + 8
       if record.kind == StallFileFormat.RecordKind.note.rawValue, place < record.payload.endIndex,
         StallNote.Kind(code: record.payload[place]) == kind
@@ -177,8 +177,8 @@ private struct RecordingBuilder {
 
   init(_ extent: StallFile.Extent) { self.extent = extent }
 
-  /// Adds a record. Returns `false` if its payload is too short for its kind. Unknown kinds, and bytes after the known
-  /// ones, come from later minor versions and are ignored.
+  /// Adds a record. Returns `false` if the payload is too short for the kind. Ignores unknown kinds and additional
+  /// bytes, which come from later minor versions.
   mutating func add(kind: UInt16, payload: ArraySlice<UInt8>) -> Bool {
     guard let kind = StallFileFormat.RecordKind(rawValue: kind) else { return true }
     var reader = ByteReader(payload)
@@ -201,7 +201,7 @@ private struct RecordingBuilder {
         let (address, frames) = try NameRecord.read(&reader)
         recording.names[address] = frames
       case .note: try addNote(&reader)
-      // Only used by programs that add names.
+      // Relevant only for programs that add names.
       case .namesLookedUp: break
       }
       return true

@@ -1,7 +1,7 @@
-/// Creates the bytes of a `.stall` file record by record, so that a file can grow while the stall lasts.
+/// Creates the bytes of a `.stall` file record by record, so the file can grow during the stall.
 ///
-/// The order must be: the header; the process; modules, threads and stacks before the first record that refers to them;
-/// the start of a stall before its samples; the end of the stall.
+/// The order must be: the header; the process; modules, threads and stacks before records that refer to them; the start
+/// of a stall before its samples; the end of the stall.
 package enum StallFileWriter {
   package static func header() -> [UInt8] {
     var writer = ByteWriter()
@@ -67,7 +67,7 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of the declaration of `stall`, with all data except its samples and its end.
+  /// Returns the record of the start of `stall`, with all data except samples and end.
   package static func record(ofBeginOf stall: Stall) -> [UInt8] {
     record(.stallBegan) {
       $0.append(stall.id)
@@ -86,8 +86,7 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of `holder`, which belongs to the stall `stallID`. The record of its ``HolderSample/thread``
-  /// must precede it.
+  /// Returns the record of `holder` for the stall `stallID`. The record of ``HolderSample/thread`` must come first.
   package static func record(of holder: HolderSample, stallID: UInt64) -> [UInt8] {
     record(.holder) {
       $0.append(stallID)
@@ -184,8 +183,8 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of the progress of `stall` and whether it has ended, which replaces the end record if there is
-  /// no space for that. The record has a constant length.
+  /// Returns the record of the progress of `stall`, with a constant length. Contains whether the stall has ended.
+  /// Replaces the end record if space is short.
   package static func record(ofStateOf stall: Stall) -> [UInt8] {
     record(.stallGoesOn) {
       $0.append(stall.id)
@@ -211,8 +210,8 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of another thread, captured when the stall `stallID` was declared. The record of its
-  /// ``ThreadSample/thread`` must precede it.
+  /// Returns the record of another thread, captured when the stall `stallID` was declared. The record of
+  /// ``ThreadSample/thread`` must come first.
   package static func record(of other: ThreadSample, stallID: UInt64) -> [UInt8] {
     record(.otherThread) {
       $0.append(stallID)
@@ -226,8 +225,8 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of the completed capture of all other threads for the stall `stallID`. `leftOut` is the number
-  /// of threads not captured.
+  /// Returns the record that marks a complete capture of all other threads for the stall `stallID`. `leftOut` is the
+  /// number of threads not captured.
   package static func record(ofOthersLeftOut leftOut: Int, stallID: UInt64) -> [UInt8] {
     record(.othersCaptured) {
       $0.append(stallID)
@@ -235,13 +234,13 @@ package enum StallFileWriter {
     }
   }
 
-  /// Returns the record of the symbolized `frames` of the lookup address `address` (``StackFrame/lookupAddress``).
+  /// Returns the record of the symbolized `frames` at the lookup address `address` (``StackFrame/lookupAddress``).
   package static func record(ofNameOf address: RuntimeAddress, _ frames: [ResolvedFrame]) -> [UInt8] {
     record(.name) { NameRecord.write(address, frames, to: &$0) }
   }
 
-  /// Returns the record of the symbolized `frames` of the lookup address `address`, without full names, which follow
-  /// from the symbol names. Returns an empty array if the module's file could not be read, because it might be
+  /// Returns the record of the symbolized `frames` at the lookup address `address`. Omits full names, because the
+  /// symbol names imply them. Returns an empty array if the module's file could not be read, because the file might be
   /// available later.
   package static func record(ofLearnedNameOf address: RuntimeAddress, _ frames: [ResolvedFrame]) -> [UInt8] {
     guard !frames.isEmpty, frames.allSatisfy({ $0.missing?.isOfFile ?? true }) else { return [] }
@@ -253,7 +252,7 @@ package enum StallFileWriter {
     return record(ofNameOf: address, kept)
   }
 
-  /// Returns the record that all possible lookups are done. It must be the last record of a file.
+  /// Returns the record that marks all possible lookups as done. Must be the last record of a file.
   package static func recordOfNamesLookedUp() -> [UInt8] { record(.namesLookedUp) { _ in } }
 
   package static let namesLookedUpBytes = recordOfNamesLookedUp().count
@@ -265,7 +264,7 @@ package enum StallFileWriter {
   }
 
   /// Writes the file's number `tag` into `records`. After a disk failure, a new file can contain complete records of a
-  /// deleted one.
+  /// deleted file, which have another number.
   package static func tag(_ records: inout [UInt8], _ tag: UInt16) {
     var begin = 0
     while true {

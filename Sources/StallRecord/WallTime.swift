@@ -1,4 +1,4 @@
-/// A UTC wall-clock time for display. Must not be used to compute durations, because the clock can jump.
+/// A UTC wall-clock time for display. The clock can jump, so it must not be used to compute durations.
 package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible {
   package var nanosecondsSince1970: UInt64
 
@@ -21,8 +21,8 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
       + ".\(fraction)Z"
   }
 
-  /// Parses a UTC time in RFC 3339 format, with or without a fraction: `2026-11-20T10:23:51.204Z`. Returns `nil` if the
-  /// format is wrong or the year is out of range (1970 to 2553).
+  /// Parses a UTC time in RFC 3339 format, with or without a fraction: `2026-11-20T10:23:51.204Z`. Returns `nil` for a
+  /// wrong format or a year out of range (1970 to 2553).
   package init?(text: String) {
     guard
       let match = text.wholeMatch(
@@ -32,7 +32,7 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
       let hour = UInt64(match.4), let minute = UInt64(match.5), let second = UInt64(match.6),
       (1970...2553).contains(year), (1...12).contains(month), day >= 1, hour < 24, minute < 60, second < 60
     else { return nil }
-    // Years start in March, so that the leap day is the last day of its year.
+    // Years start in March, so the leap day is the last day.
     let shifted = month > 2 ? year : year - 1
     let ofYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
     let ofEra = shifted % 400

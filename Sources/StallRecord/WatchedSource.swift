@@ -5,13 +5,13 @@ package enum SourceKind: Hashable, Sendable {
   /// A critical section with a threshold.
   case section
   case queue
-  /// The threads of Swift concurrency, watched by probes that wait for one of them.
+  /// The threads of Swift concurrency, watched by probes that wait for a thread.
   case pool
   case executor
   case probedLoop
   case phase
   case job
-  /// A kind written by a newer version, with its number in the file.
+  /// A newer version's kind, with its number in the file.
   case unknown(UInt8)
 
   package var name: String {

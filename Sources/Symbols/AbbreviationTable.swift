@@ -1,6 +1,6 @@
 /// The abbreviations of a unit: the layouts of its debugging entries (DWARF 5, 7.5.3).
 ///
-/// A table is valid for one encoding, because the fixed size of an entry depends on it.
+/// A table depends on the encoding of the unit, which determines the fixed sizes of entries.
 final class AbbreviationTable {
   struct Specification {
     var name: UInt16
@@ -32,7 +32,7 @@ final class AbbreviationTable {
     )
   }
 
-  /// Producers number codes from 1; codes from this number on are stored in a dictionary.
+  /// Producers number codes from 1. A dictionary stores codes from this number on.
   private static let denseMax = 4096
 
   let specifications: [Specification]
@@ -60,7 +60,7 @@ final class AbbreviationTable {
       }
     }
     byteCount = max(0, section.count - offset - cursor.remaining)
-    // Each unit has a table, and there can be thousands of units, so unused capacity is removed.
+    // There can be thousands of units, so unused capacity is removed from their tables.
     specifications = reader.specifications.trimmed
     constants = reader.constants.trimmed
     self.dense = dense.trimmed
@@ -93,7 +93,7 @@ private struct AbbreviationReader {
       }
       if cursor.hasFailed { return nil }
       if name == 0, form == 0 { break }
-      // A form that exceeds 16 bits is invalid. It becomes 0, which is also invalid and ends the reading of the entry.
+      // A form that exceeds 16 bits is invalid. It becomes 0, an invalid form that ends the reading of the entry.
       let known = UInt16(exactly: form) ?? 0
       specifications.append(
         AbbreviationTable.Specification(name: UInt16(exactly: name) ?? 0, form: known, constant: constant)

@@ -3,7 +3,7 @@ import CulpritStallRecord
 package struct AddressCall: Hashable, Sendable {
   package var rawName: String?
   package var isLinkageName: Bool
-  /// Whether the function was inlined into the next one.
+  /// Whether the function was inlined into the next function.
   package var isInlined: Bool
   package var file: String?
   package var line: Int
@@ -26,7 +26,7 @@ package struct AddressDescription: Hashable, Sendable {
   package var missing: MissingNameReason?
 }
 
-/// The symbol and calls of an address. Names are references into the file, valid only as long as the symbolizer.
+/// The symbol and calls of an address. Names are references into the file, valid during the symbolizer's lifetime.
 package struct FoundAddress {
   package var address: FileAddress
   package var symbol: SymbolMatch?
@@ -35,7 +35,7 @@ package struct FoundAddress {
   package var missing: MissingNameReason?
 }
 
-/// Describes addresses of one file as linked, without a process.
+/// Symbolizes link-time addresses of one file, without a process.
 ///
 /// Not safe for concurrent use.
 package final class AddressSymbolizer {
@@ -64,13 +64,13 @@ package final class AddressSymbolizer {
 
   package var addressBytes: Int { file.image.is64 ? 8 : 4 }
 
-  /// Whether all files are still complete. A truncated file must not be read any more.
+  /// Whether all files are complete. A truncated file must not be read any more.
   package var isIntact: Bool { file.isIntact() }
 
   /// The reasons why existing debug information was not used, as sentences without a final period.
   package var problems: [String] { file.problems }
 
-  /// Finds the symbol and calls of `address` without copying names, for printing many addresses.
+  /// Finds the symbol and calls of `address`. Does not copy names, for printing many addresses.
   package func find(_ address: FileAddress) -> FoundAddress {
     let calls = file.calls(at: address)
     var found = FoundAddress(

@@ -1,7 +1,7 @@
 struct UnitEncoding {
   var version: UInt16
   var addressBytes: UInt8
-  /// Whether offsets have 8 bytes.
+  /// Whether offsets have 8 bytes instead of 4.
   var isWide: Bool
 
   var offsetBytes: Int { isWide ? 8 : 4 }
@@ -10,11 +10,11 @@ struct UnitEncoding {
 struct AttributeValue {
   /// The encoding of the value, a number of ``Form``.
   var form: UInt16
-  /// The number, offset, index or length. For text in the entry itself, the text's offset in the section.
+  /// The number, offset, index or length. For text inside the entry, its offset in the section.
   var number: UInt64
 
-  /// Reads the value at `cursor`, in a section that begins at `base` in memory. An implicit constant has the value
-  /// `implicit`, from the abbreviation.
+  /// Reads the value at `cursor`. `base` is the start of the section in memory, `implicit` the abbreviation's implicit
+  /// constant.
   @inline(__always) init(
     _ form: UInt16,
     _ cursor: inout ByteCursor,
@@ -52,7 +52,7 @@ struct AttributeValue {
     case Form.implicitConstant: return UInt64(bitPattern: implicit)
     case Form.flagPresent: return 1
     case Form.referenceAddress:
-      // As wide as an address in DWARF 2 (DWARF 2.0.0, 7.5.4).
+      // In DWARF 2, such references have the size of an address (DWARF 2.0.0, 7.5.4).
       return encoding.version == 2
         ? cursor.number(bytes: Int(encoding.addressBytes)) : cursor.offset(isWide: encoding.isWide)
     case Form.string:
@@ -61,7 +61,7 @@ struct AttributeValue {
       return UInt64(start)
     case Form.indirect:
       let inner = UInt16(truncatingIfNeeded: cursor.uleb())
-      // An indirect form that leads to another indirect form, or to an implicit constant, is invalid.
+      // An indirect form must not lead to another indirect form, or to an implicit constant.
       guard inner != Form.indirect, inner != Form.implicitConstant else {
         cursor.skip(Int.max)
         return 0
@@ -92,7 +92,7 @@ struct AttributeValue {
     }
   }
 
-  /// An unknown form ends all reading, because its length is unknown.
+  /// An unknown form has an unknown length, so it ends all reading.
   private static func skipBlock(_ form: UInt16, _ cursor: inout ByteCursor) {
     switch form {
     case Form.expression, Form.block: cursor.skip(cursor.uleb())

@@ -7,7 +7,7 @@ struct Bytes {
   var isBigEndian = false
 
   static var none: Bytes {
-    // SAFETY: the address is not zero, and no byte is ever read from it because the count is 0.
+    // SAFETY: the address is not zero, and the count of 0 prevents all reads.
     Bytes(base: UnsafeRawPointer(bitPattern: 8).unsafelyUnwrapped, count: 0)
   }
 
@@ -125,8 +125,8 @@ struct ByteCursor {
     }
   }
 
-  /// Reads an address of `bytes` bytes. The highest one, which marks code that the linker dropped, is widened to 64
-  /// bits, so that adding to it overflows.
+  /// Reads an address of `bytes` bytes. The highest 32-bit address marks code that the linker dropped. It is widened to
+  /// 64 bits, where additions overflow.
   @inline(__always) mutating func address(bytes: Int) -> UInt64 {
     let address = number(bytes: bytes)
     return bytes == 4 && address == UInt64(UInt32.max) ? .max : address

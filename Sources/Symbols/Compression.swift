@@ -4,10 +4,10 @@ enum Compression {
   private static let zlibType: UInt32 = 1
   private static let zstdType: UInt32 = 2
 
-  /// Debug information of a few gigabytes exists; larger claims are corrupt.
+  /// Debug information can have a few gigabytes. Larger claims are corrupt.
   private static let sectionBytesMax: UInt64 = 64 << 30
 
-  /// Returns the content of a section that begins with a compression header (System V ABI, "Section Compression").
+  /// Returns the content of a section with a compression header (System V ABI, "Section Compression").
   static func content(
     of raw: Bytes,
     is64: Bool,
@@ -29,7 +29,7 @@ enum Compression {
     }
   }
 
-  /// Returns the content of a section in GNU's older format: "ZLIB" and the size, big-endian.
+  /// Returns the content of a section in GNU's older format: "ZLIB", the big-endian size, and the data.
   static func oldContent(of raw: Bytes, _ name: String, _ file: MappedFile?) throws(ElfError) -> SectionContent {
     var cursor = raw.ordered(isBigEndian: true).cursor()
     let (magic, size) = (cursor.u32(), cursor.u64())
@@ -40,7 +40,7 @@ enum Compression {
   }
 }
 
-/// Zstandard, through the system's library if installed.
+/// Zstandard, through the system's library, if installed.
 private enum Zstandard {
   private typealias Decompress = @convention(c) (UnsafeMutableRawPointer, Int, UnsafeRawPointer, Int) -> Int
   private typealias IsError = @convention(c) (Int) -> UInt32
@@ -59,13 +59,13 @@ private enum Zstandard {
       // SAFETY: the region has `count` bytes, and the input has as many as its count.
       let written = decompress(region, count, compressed.base, compressed.count)
       guard isError(written) == 0, written == count else {
-        throw ElfError(text: "the section \(name) is damaged: Zstandard cannot undo it")
+        throw ElfError(text: "the section \(name) is damaged: Zstandard cannot decompress it")
       }
     }
   }
 }
 
-/// An image in xz format, as in `.gnu_debugdata`, through the system's library if installed.
+/// An image in xz format, as in `.gnu_debugdata`, through the system's library, if installed.
 enum XZ {
   private typealias Decode =
     @convention(c) (
@@ -73,7 +73,7 @@ enum XZ {
       UnsafeMutableRawPointer, UnsafeMutablePointer<Int>, Int
     ) -> UInt32
 
-  /// The memory limit of the library, and the maximum size of an image of symbols.
+  /// The library's memory limit, and the maximum size of an image of symbols.
   private static let memoryMax: UInt64 = 256 << 20
   private static let imageBytesMax = 512 << 20
   /// LZMA_BUF_ERROR (lzma/base.h): the output does not fit.
@@ -96,11 +96,11 @@ enum XZ {
       guard status == bufferError else { break }
       room *= 4
     }
-    throw ElfError(text: "the section .gnu_debugdata is damaged: xz cannot undo it")
+    throw ElfError(text: "the section .gnu_debugdata is damaged: xz cannot decompress it")
   }
 }
 
-/// A library that is used if it is installed. It stays loaded.
+/// An optional library. Stays loaded once used.
 struct SharedLibrary {
   private let handle: UnsafeMutableRawPointer
 

@@ -1,5 +1,5 @@
-/// The endings that compilers add to a function's name for its copies and parts: `find.cold`,
-/// `find.part.0.constprop.1`, `$s…M.resume.0`, `find.llvm.1234`. They do not occur in source code.
+/// Suffixes by which compilers distinguish copies and parts of a function: `find.cold`, `find.part.0.constprop.1`,
+/// `$s…M.resume.0`, `find.llvm.1234`. They do not occur in source code.
 enum CopySuffix {
   /// Endings of GCC and LLVM.
   private static let words: Set<Substring> = [

@@ -29,7 +29,7 @@ struct CxxName {
     short = name.isEmpty ? demangled : words + name
   }
 
-  /// Reads the names at the beginning of a mangled name that the C++ library cannot demangle.
+  /// Reads the first names of a mangled name that the C++ library cannot demangle.
   init?(mangled: String) {
     var bytes = mangled.utf8.dropFirst(2)
     while let first = bytes.first, [UInt8(ascii: "L"), UInt8(ascii: "N"), UInt8(ascii: "K")].contains(first) {
@@ -80,7 +80,7 @@ private struct CxxNameReader {
       case UInt8(ascii: "'"): readQuoted()
       case UInt8(ascii: "("):
         if current.isEmpty {
-          // A function that returns a function pointer, or a type in brackets; otherwise an unnamed namespace.
+          // "(*" and "(&" start a function pointer or a type in brackets. Other brackets are an unnamed namespace.
           if has("(*") || has("(&") {
             place += 2
             continue
@@ -108,7 +108,7 @@ private struct CxxNameReader {
   private mutating func endComponent() {
     let name = String(decoding: current, as: UTF8.self)
     current = []
-    // Namespaces that only version a library and do not appear in source code.
+    // These namespaces only version a library and do not appear in source code.
     guard !name.isEmpty, !["__cxx11", "__1", "__ndk1", "_V2"].contains(name) else { return }
     components.append(.name(name))
   }
@@ -155,7 +155,7 @@ private struct CxxNameReader {
     place = end
   }
 
-  /// "'lambda0'(int)", "'unnamed'", as LLVM's demangler writes them.
+  /// "'lambda0'(int)", "'unnamed'" in the format of LLVM's demangler.
   private mutating func readQuoted() {
     var end = place + 1
     while end < bytes.count, bytes[end] != UInt8(ascii: "'") { end += 1 }
@@ -243,7 +243,7 @@ private struct CxxNameReader {
         if isNameOfOperator(before: next) { break }
         open.append(byte)
       case UInt8(ascii: ">"):
-        // Inside round brackets it is a comparison; after a hyphen it is an arrow.
+        // Inside round brackets, ">" is a comparison; after a hyphen, an arrow.
         if open.last == UInt8(ascii: "<"), bytes[next - 1] != UInt8(ascii: "-"), !isNameOfOperator(before: next) {
           open.removeLast()
         }

@@ -12,9 +12,9 @@ package struct DebugSearch: Sendable {
     self.servers = servers
   }
 
-  /// Finds a file with `buildID` in one of ``directories``, or from ``servers``: the program's own file, otherwise its
-  /// debug information. Returns its path. `path` is the former path of the program's file, if known: a file with its
-  /// name in a directory can be it.
+  /// Finds a file with `buildID` in ``directories`` or on ``servers``: preferably the program's own file, otherwise its
+  /// debug information. Returns its path. If the former path of the program's file is known as `path`, files with its
+  /// name are candidates.
   package func file(withBuildID buildID: [UInt8], formerlyAt path: String? = nil) -> String? {
     guard buildID.count > 1 else { return nil }
     let digits = hexadecimal(buildID)
@@ -34,7 +34,7 @@ package struct DebugSearch: Sendable {
   }
 }
 
-/// Finds files with debug information, and refuses those of another build.
+/// Finds files with debug information. Rejects files of other builds.
 struct DebugFiles {
   let search: DebugSearch
 
@@ -65,7 +65,7 @@ struct DebugFiles {
     }
     let expected = content.bytes.from(name.count + 1).array
     let path = name.string
-    // Relative to the file's real directory, with all symbolic links resolved.
+    // A relative path starts at the file's real directory, with symbolic links resolved.
     let near = path.hasPrefix("/") ? path : Self.directory(of: realPath(image.path)) + path
     var refusal: String?
     for path in [near] + pathsByBuildID(expected) {
@@ -86,8 +86,7 @@ struct DebugFiles {
     return search.directories.map { $0 + name }
   }
 
-  /// Returns the paths of files with the program's name, which can be its unstripped original. Only a build ID proves
-  /// that.
+  /// Returns paths of files with the program's name. A build ID must prove that such a file is the unstripped original.
   private func pathsByName(_ image: ElfImage) -> [String] {
     guard image.path.hasPrefix("/"), !image.buildID.isEmpty else { return [] }
     return search.directories.flatMap { DebugSearch.paths(in: $0, of: image.path) }

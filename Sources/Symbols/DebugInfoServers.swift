@@ -2,18 +2,18 @@ import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
-/// Debug information from the servers in `DEBUGINFOD_URLS` (debuginfod(8)), through elfutils' client library if
-/// installed. Must be requested explicitly, because it takes long and reveals to the servers what runs here.
+/// Debug information from the servers in `DEBUGINFOD_URLS` (debuginfod(8)), through elfutils' client library, if
+/// installed. Used only on explicit request, because it takes long and shows the servers which programs run here.
 ///
-/// The library waits for servers for minutes and cannot be stopped at once, so it is called on a separate thread, for
-/// which the caller waits a limited time. Files that arrive later are available at the next request.
+/// The library waits for servers for minutes and cannot be stopped at once. A separate thread calls it, and the caller
+/// waits a limited time for the thread. Files that arrive later are available at the next request.
 package final class DebugInfoServers: @unchecked Sendable {
   // SAFETY: everything mutable is guarded by `lock`.
 
   package enum Patience: Sendable {
     /// The time for all requests since the last ``DebugInfoServers/renew()``.
     case total(Duration)
-    /// The time without received data after which servers are not asked again.
+    /// The time without received data that ends all requests.
     case silence(Duration)
   }
 
@@ -32,7 +32,7 @@ package final class DebugInfoServers: @unchecked Sendable {
   private var request: Request?
   private var answers: [[UInt8]: String?] = [:]
   private var deadline: UInt64 = 0
-  /// Whether requests were cancelled, or servers were silent for too long.
+  /// Whether requests were cancelled or servers were silent too long.
   private var isOver = false
   private var isAborted = false
 
@@ -41,9 +41,9 @@ package final class DebugInfoServers: @unchecked Sendable {
     case gaveUp(buildID: String)
   }
 
-  /// Uses the servers in the environment; `nil` if there are none, or the program has more privileges than the user
-  /// that started it. `start` starts a thread that runs its argument, and returns whether it succeeded; `say` receives
-  /// progress messages, on the caller's thread.
+  /// Uses the servers in the environment; `nil` without servers, or if the program has more privileges than its user.
+  /// `start` runs its argument on a new thread and returns whether this succeeded. `say` receives progress messages on
+  /// the caller's thread.
   package init?(
     patience: Patience,
     start: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool,
@@ -68,7 +68,7 @@ package final class DebugInfoServers: @unchecked Sendable {
   }
 
   deinit {
-    // SAFETY: created by the initializer; a fetching thread retains this object, so none is running.
+    // SAFETY: created by the initializer. A fetching thread would retain this object, so none is running.
     pthread_cond_destroy(changed)
     pthread_mutex_destroy(lock)
     changed.deallocate()
@@ -88,7 +88,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     }
   }
 
-  /// Waits until the client has given up its request, up to `time`. The client checks once a second whether it must.
+  /// Waits for the client to give up its request, up to `time`. The client checks for cancellation once a second.
   package func finish(within time: Duration) {
     let end = Self.now() &+ Self.nanoseconds(time)
     withLock { while request != nil, waitForChange(until: end) {} }
@@ -98,7 +98,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     guard !buildID.isEmpty else { return nil }
     return withLock {
       if let answer = answers[buildID] { return answer }
-      // The caller of the current request has given up: unresponsive servers are waited for only once.
+      // If a request is pending, its caller has given up. Unresponsive servers cause only one wait.
       guard request == nil, !isOver, Self.now() < end else { return nil }
       let began = Self.now()
       request = Request(buildID: buildID, began: began, heard: began)
@@ -157,7 +157,7 @@ package final class DebugInfoServers: @unchecked Sendable {
   private func fetch(_ buildID: [UInt8]) {
     let path = ask(buildID)
     withLock {
-      // A request that was given up has no answer.
+      // A cancelled request has no answer.
       if path != nil || !isAborted { answers[buildID] = .some(path) }
       request = nil
       pthread_cond_broadcast(changed)
@@ -205,10 +205,10 @@ package final class DebugInfoServers: @unchecked Sendable {
       }
     }
     var path: UnsafeMutablePointer<CChar>?
-    // Forking threads do not wait for a server.
+    // The thread does not delay forks while it waits for a server.
     let worked = clinux_fork_rest()
     let descriptor = installed.find(client, buildID, Int32(buildID.count), &path)
-    // Closed before working again, which might wait for a fork.
+    // Closed before the thread registers again, which might wait for a fork.
     if descriptor >= 0 { close(descriptor) }
     if worked { _ = clinux_fork_work() }
     guard descriptor >= 0, let path else { return nil }
@@ -242,7 +242,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     pthread_mutex_lock(lock)
   }
 
-  /// Waits for a change, with the lock held. Returns false at `deadline`.
+  /// Waits for a change, with the lock held. Returns `false` at `deadline`.
   private func waitForChange(until deadline: UInt64) -> Bool {
     var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
     let worked = clinux_fork_rest()

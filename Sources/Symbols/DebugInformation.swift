@@ -8,7 +8,7 @@ package struct SourceCall {
   package var line: UInt32 = 0
   package var column: UInt16 = 0
   package var discriminator: UInt32 = 0
-  /// The start of the function's hot part if the code is in another part.
+  /// The start of the function's hot part, if the code is in another part.
   package var entry: UInt64?
 }
 
@@ -30,7 +30,7 @@ final class DebugInformation {
   private final class UnitCode {
     /// The unit in the program's file.
     let unit: DwarfUnit
-    /// The unit with the entries: ``unit`` itself, or its split unit.
+    /// The unit with the entries: ``unit`` or its split unit.
     let entries: DwarfUnit
     let functions: FunctionTable
     let lines: LineTable?
@@ -56,8 +56,8 @@ final class DebugInformation {
       return compilation
     }
 
-    /// Returns the Swift module that contains the source file at `path`. Imported modules have entries too, with the
-    /// path of their description; the unit's own module has the directory of the file.
+    /// Returns the Swift module that contains the source file at `path`. The entry of an imported module has the path
+    /// of its description. The entry of the unit's own module has the file's directory.
     private func swiftModule(of path: String) -> String? {
       for entry in functions.modules {
         var name: String?
@@ -134,7 +134,7 @@ final class DebugInformation {
     return calls
   }
 
-  /// The declaration of call `number` of ``calls(at:)``; `nil` if none is recorded.
+  /// The declaration of call `number` of ``calls(at:)``; `nil` without a record.
   func declaration(ofCall number: Int, at address: UInt64) -> SourceCall? {
     guard let code = unitCode(at: address), let lines = code.lines, code.entries.file === main else { return nil }
     let chain = Array(code.functions.chain(at: address).reversed())
@@ -149,7 +149,7 @@ final class DebugInformation {
         case Attribute.declarationFile: file = value.number
         case Attribute.declarationLine: line = value.number
         case Attribute.abstractOrigin, Attribute.specification:
-          // Another unit numbers its files differently.
+          // Other units number their files differently.
           guard let found = entries.reference(value), found.file === main,
             (entries.header.offset..<entries.header.end).contains(found.offset)
           else { return }
@@ -181,7 +181,7 @@ final class DebugInformation {
   }
 
   private func unitCode(at address: UInt64) -> UnitCode? {
-    // The index is faster than a search of many ranges.
+    // For many ranges, the index is faster than a search.
     if let last, last.ranges.count <= 8, last.ranges.contains(where: { $0.contains(address) }) { return last }
     guard let found = unit(at: address) else { return nil }
     last = found
@@ -217,8 +217,8 @@ final class DebugInformation {
 
   // MARK: Names
 
-  /// The maximum length of a chain of entries that refer to each other for their names: an inlined call to its
-  /// function, a definition to its declaration. A longer chain is a loop.
+  /// The maximum length of a chain of references to a name, from an inlined call to its function, or from a definition
+  /// to its declaration. Longer chains are loops.
   private static let chainMax = 16
 
   private func name(of number: Int, _ scope: FunctionTable.Scope, in code: UnitCode) -> FunctionName? {
@@ -244,7 +244,7 @@ final class DebugInformation {
       }
     }
     if let linkage { return FunctionName(text: linkage, isLinkageName: true) }
-    // A declaration can have the linkage name that its definition lacks.
+    // A declaration can have a linkage name if its definition has none.
     if let next, let found = referredName(next.offset, next.file, unit, depth + 1), found.isLinkageName || plain == nil
     {
       return found
@@ -252,7 +252,7 @@ final class DebugInformation {
     return plain.map { FunctionName(text: $0, isLinkageName: false) }
   }
 
-  /// Returns the name of the entry at `offset` of `file`, to which an entry of `unit` refers.
+  /// Returns the name of the entry at `offset` of `file`, referenced by an entry of `unit`.
   private func referredName(_ offset: Int, _ file: DwarfFile, _ unit: DwarfUnit, _ depth: Int) -> FunctionName? {
     let place = NamePlace(file: ObjectIdentifier(file), offset: offset)
     if let known = names[place] { return known }

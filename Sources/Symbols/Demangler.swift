@@ -24,14 +24,14 @@ struct DemangledName: Equatable {
   var short: String
   var full: String
   var swiftModule: String?
-  /// The full name of the Swift function in source code: the same for all its variants and parts.
+  /// The full name of the Swift function in source code, shared by all variants and parts.
   var sourceFunction: String?
   var kind = FunctionKind.function
-  /// Whether the code is shared by several functions.
+  /// Whether several functions share the code.
   var isMerged = false
 }
 
-/// Demangles `rawName` from a symbol table. A compiler's copies and parts of a function have its short name.
+/// Demangles `rawName` from a symbol table. Copies and parts of a function get its short name.
 func demangle(_ rawName: String) -> DemangledName {
   let unversioned = VersionSuffix.removed(from: rawName)
   if unversioned.hasSuffix(stubEnding) {
@@ -47,7 +47,7 @@ func demangle(_ rawName: String) -> DemangledName {
   return name
 }
 
-/// The ending of a PLT stub's name, behind the name of its target.
+/// The suffix of a PLT stub's name, after the name of its target.
 private let stubEnding = "@plt"
 
 func demangledInFull(_ rawName: String) -> String {
@@ -57,7 +57,7 @@ func demangledInFull(_ rawName: String) -> String {
   return swiftName(name) ?? OlderRustName(name)?.path ?? cxxName(name) ?? RustName.full(name) ?? name
 }
 
-/// The maximum length of a demangled name. Longer ones are unreadable.
+/// Maximum length of a demangled name. Longer names are unreadable.
 private let lengthMax = 8192
 
 private func demangleWhole(_ rawName: String) -> DemangledName {
@@ -69,12 +69,12 @@ private func demangleWhole(_ rawName: String) -> DemangledName {
   if let full = cxxName(rawName) {
     return DemangledName(short: CxxName(demangled: full).short, full: full, swiftModule: nil)
   }
-  // The C++ library cannot demangle all names of newer compilers.
+  // The C++ library cannot demangle all names from newer compilers.
   if rawName.hasPrefix("_Z"), let name = CxxName(mangled: rawName) {
     return DemangledName(short: name.short, full: rawName, swiftModule: nil)
   }
   if let name = RustName(rawName) { return DemangledName(short: name.short, full: name.full, swiftModule: nil) }
-  // Swift's compiler derives the name of asynchronous top-level code from the C function.
+  // Swift's compiler derives the name of asynchronous top-level code from the C function's name.
   if rawName == asyncMain || isPart(rawName, of: asyncMain) {
     return DemangledName(short: "top-level code", full: rawName, swiftModule: nil, sourceFunction: asyncMain)
   }
@@ -97,9 +97,9 @@ private func cxxName(_ rawName: String) -> String? {
   return full
 }
 
-/// Whether `rawName` can be passed to Swift's demangler, which ends the process for some names that no compiler
-/// generates. Mangled names consist of letters, digits, underscores and dollar signs (docs/ABI/Mangling.rst of Swift),
-/// and have a dot before LLVM's additions.
+/// Whether Swift's demangler accepts `rawName`. The demangler ends the process for some names that no compiler
+/// generates. Mangled names consist of letters, digits, underscores and dollar signs (Swift's docs/ABI/Mangling.rst);
+/// LLVM's additions start with a dot.
 private func isMangledSwift(_ rawName: String) -> Bool {
   guard rawName.hasPrefix("$s") || rawName.hasPrefix("$S") || rawName.hasPrefix("_T0") else { return false }
   return rawName.utf8.allSatisfy { byte in
@@ -141,15 +141,15 @@ extension DemangledName {
   }
 }
 
-/// Returns the global or static variable that `rawName` initializes, of which the demangler prints only the last part.
+/// Returns the global or static variable that `rawName` initializes. The demangler prints only its last part.
 private func globalOwner(of rawName: String) -> String? {
   var rest = rawName.hasSuffix("Tm") ? rawName.dropLast(2) : rawName[...]
   guard rest.hasSuffix("_WZ") else { return nil }
-  // The variables of one pattern follow each other, "4left_5right_": the first one stands for all.
+  // The variables of a pattern follow each other, as in "4left_5right_". The first one represents all.
   for _ in 0..<16 {
     guard let mark = rest.lastIndex(of: "_") else { return nil }
     rest = rest[..<mark]
-    // The name lacks the variable's type. With Int (Si) it becomes the name of a variable (vp).
+    // The name lacks the variable's type. With Int (Si), it becomes a variable's name (vp).
     let variable = String(rest) + "Sivp"
     if let owner = takeString(swiftDemangle(variable, UInt(variable.utf8.count), nil, nil, 0)), owner != variable,
       owner.hasSuffix(" : Swift.Int")

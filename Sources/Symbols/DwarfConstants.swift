@@ -1,4 +1,4 @@
-/// The numbers of DWARF 5, section 7, that are used here, and GNU's extensions (https://gcc.gnu.org/wiki/DebugFission).
+/// Numbers from DWARF 5, section 7, and GNU's extensions (https://gcc.gnu.org/wiki/DebugFission).
 enum Tag {
   static let compileUnit: UInt16 = 0x11
   static let inlinedSubroutine: UInt16 = 0x1d

@@ -1,10 +1,10 @@
-/// The sections of debug information in one file: the program's, a separate one, or a split one.
+/// The sections of debug information in one file: the program's own, a separate, or a split file.
 final class DwarfFile {
   let image: ElfImage
   let isSplit: Bool
   /// The file whose `.debug_types` this object represents.
   private unowned let owner: DwarfFile?
-  /// The file with shared entries to which this one refers (dwz).
+  /// The file with shared entries that this file references (dwz).
   var alternate: DwarfFile?
   /// Finds a type unit of a package by its signature; `nil` outside packages.
   var packagedType: ((UInt64) -> (offset: Int, contribution: Contribution)?)?
@@ -30,7 +30,7 @@ final class DwarfFile {
   private var abbreviationBytes = 0
   private var rangeBudget = 1 << 16
 
-  /// - Throws: ``ElfError`` if the information is compressed in an unsupported way or damaged.
+  /// - Throws: ``ElfError`` if the information is damaged or has an unsupported compression.
   init?(_ image: ElfImage, isSplit: Bool = false) throws(ElfError) {
     let suffix = isSplit ? ".dwo" : ""
     guard let info = try image.content(of: ".debug_info" + suffix),
@@ -60,7 +60,7 @@ final class DwarfFile {
       + abbreviationTables.values.reduce(0) { $0 + $1.memory } + (types?.byteCount ?? 0)
   }
 
-  /// Drops cached units. They must not be used afterwards.
+  /// Drops cached units, which must not be used afterwards.
   func forgetUnits() {
     roots = [:]
     abbreviationTables = [:]
@@ -101,8 +101,7 @@ final class DwarfFile {
     return UnitHeader(info.bytes, at: offset, isType: owner != nil)
   }
 
-  /// Returns the unit with `header`. For a unit in a package, `contribution` gives the offsets of its parts in the
-  /// other sections.
+  /// Returns the unit with `header`. For a unit in a package, `contribution` contains its offsets in other sections.
   func unit(_ header: UnitHeader, _ contribution: Contribution? = nil, skeleton: DwarfUnit? = nil) -> DwarfUnit {
     if let known = roots[header.offset] { return known }
     let unit = DwarfUnit(self, header, contribution, skeleton)
@@ -115,8 +114,7 @@ final class DwarfFile {
       offset << 6 ^ Int(encoding.addressBytes) << 2 ^ (encoding.isWide ? 2 : 0) ^ (encoding.version == 2 ? 1 : 0)
     if let known = abbreviationTables[key] { return known }
     abbreviations.requireAll()
-    // Real tables do not overlap: in total they are read once for each encoding. Malicious ones would be read
-    // repeatedly.
+    // Real tables do not overlap, so they are read once for each encoding. Malicious tables would be read repeatedly.
     let isExhausted = abbreviationBytes > abbreviations.bytes.count * 4
     let read = AbbreviationTable(isExhausted ? .none : abbreviations.bytes, at: offset, encoding)
     abbreviationBytes += read.byteCount
@@ -131,7 +129,7 @@ final class DwarfFile {
       guard let header = file.header(at: offset), let type = header.type, type.signature == signature else {
         return nil
       }
-      // From now on the unit is found by its offset.
+      // Registers the unit by its offset.
       _ = file.unit(header, contribution)
       return (file, type.entry)
     }
@@ -144,11 +142,11 @@ final class DwarfFile {
     Dictionary(allHeaders.compactMap { $0.type.map { ($0.signature, $0.entry) } }) { first, _ in first }
   }
 
-  /// Begins a new range budget: the number of code ranges that can be read from lists. Real lists are read once;
-  /// thousands of malicious entries refer to one long list.
+  /// Resets the budget of code ranges read from lists. Real lists are read once; in malicious files, thousands of
+  /// entries reference one long list.
   func renewRangeBudget() { rangeBudget = 1 << 16 + ranges.bytes.count + rangeLists.bytes.count }
 
-  /// Spends `count` ranges of the budget. Returns `false` if it is used up.
+  /// Spends `count` ranges of the budget. Returns `false` for an exhausted budget.
   func spendRangeBudget(_ count: Int) -> Bool {
     rangeBudget -= count
     return rangeBudget >= 0
@@ -171,12 +169,12 @@ struct UnitHeader {
   var firstEntry: Int
   var encoding: UnitEncoding
   var abbreviations: Int
-  /// The number shared by a skeleton and its split unit, from DWARF 5 on.
+  /// From DWARF 5 on, the number shared by a skeleton and its split unit.
   var splitID: UInt64?
   var type: (signature: UInt64, entry: Int)?
 
-  /// Reads the header at `offset`; `nil` if it is invalid. `isType`: the section is `.debug_types`, which contains only
-  /// type units.
+  /// Reads the header at `offset`; `nil` if it is invalid. `isType` is whether the section is `.debug_types`, which
+  /// contains only type units.
   init?(_ section: Bytes, at offset: Int, isType: Bool = false) {
     var cursor = section.cursor(at: offset)
     var length = UInt64(cursor.u32())
@@ -208,7 +206,7 @@ struct UnitHeader {
     }
     firstEntry = section.count - cursor.remaining
     guard !cursor.hasFailed, firstEntry <= end else { return nil }
-    // For an unknown version only the length is valid, so no entry is read.
+    // For an unknown version, only the length is valid. No entry is read.
     if !(2...5).contains(version) || ![4, 8].contains(encoding.addressBytes) { firstEntry = end }
   }
 }

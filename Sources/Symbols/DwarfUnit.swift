@@ -1,4 +1,4 @@
-/// A unit of debug information: its first entry's attributes, and lookups of its values.
+/// A unit of debug information: the attributes of its first entry, and lookups of values.
 final class DwarfUnit {
   let header: UnitHeader
   unowned let file: DwarfFile
@@ -38,7 +38,7 @@ final class DwarfUnit {
     return file.info.bytes.cursor(at: offset, end: header.end)
   }
 
-  /// Calls `body` with each attribute of the entry at `offset`. Returns its tag.
+  /// Calls `body` with each attribute of the entry at `offset`. Returns the entry's tag.
   @discardableResult
   func forEachAttribute(at offset: Int, _ body: (UInt16, AttributeValue) -> Void) -> UInt16? {
     var cursor = cursor(at: offset)
@@ -75,7 +75,7 @@ final class DwarfUnit {
       }
     }
     self.tag = tag ?? 0
-    // The bases can follow the values that are relative to them.
+    // Bases can follow the values that are relative to them.
     lowPC = lowValue.flatMap(address) ?? skeleton?.lowPC ?? 0
   }
 
@@ -100,7 +100,7 @@ final class DwarfUnit {
     case Form.stringIndex, Form.stringIndex1, Form.stringIndex2, Form.stringIndex3, Form.stringIndex4,
       Form.gnuStringIndex:
       file.textOffsets.requireAll()
-      // Split units of DWARF 5 have their offsets after the section's header; GNU's older ones have no header.
+      // In DWARF 5, the offsets of split units follow the section's header. GNU's older format has no header.
       let defaultBase = file.isSplit && header.encoding.version >= 5 ? (header.encoding.isWide ? 16 : 8) : 0
       guard
         let place = table(
@@ -169,14 +169,14 @@ final class DwarfUnit {
     }
     guard let low, let start = address(low), let high else { return [] }
     let end = address(high) ?? start &+ high.number
-    // Code that the linker dropped keeps its range, at address 0.
+    // Code dropped by the linker keeps its range, at address 0.
     return start != 0 && start < end ? [AddressRange(start: start, end: end)] : []
   }
 
   private func rangeList(_ value: AttributeValue) -> [AddressRange] {
     guard let number = Int(exactly: value.number) else { return [] }
     if header.encoding.version < 5 {
-      // The lists stay in the program's file.
+      // Older range lists stay in the program's file, not the split file.
       let owner = skeleton ?? self
       let (place, overflow) = number.addingReportingOverflow(skeleton?.gnuRangesBase ?? 0)
       owner.file.ranges.requireAll()

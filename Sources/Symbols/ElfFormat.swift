@@ -1,4 +1,4 @@
-/// The tables of an ELF file, of 32 or 64 bits, in the byte order of its bytes.
+/// The tables of an ELF file of 32 or 64 bits, in the file's byte order.
 enum ElfFormat {
   /// 0x7f, "ELF".
   static let magic: UInt32 = 0x464c_457f
@@ -65,7 +65,7 @@ enum ElfFormat {
     var count = Int(header.sectionCount)
     let room = (bytes.count - offset) / entry
     if count == 0, room > 0 {
-      // The header's field is too small: the first section's size is the count.
+      // If the header's field is too small, the first section's size is the count.
       var first = bytes.cursor(at: offset + (is64 ? 32 : 20))
       count = Int(exactly: first.offset(isWide: is64)) ?? 0
     }
@@ -120,7 +120,7 @@ enum ElfFormat {
       .map { index in
         var cursor = bytes.cursor(at: offset + index * entry)
         let type = cursor.u32()
-        // In 32-bit files the flags come after the sizes.
+        // In 32-bit files, the flags follow the sizes.
         var flags = is64 ? cursor.u32() : 0
         let place = cursor.offset(isWide: is64)
         let (address, _, fileSize) = (
@@ -140,7 +140,7 @@ enum ElfFormat {
       }
   }
 
-  /// Returns the descriptor of the note NT_GNU_BUILD_ID, in a segment of notes or, in files without segments, in a
+  /// Returns the descriptor of the note NT_GNU_BUILD_ID from a segment of notes or, in files without segments, from a
   /// section.
   static func buildID(_ bytes: Bytes, _ segments: [ElfImage.Segment], _ sections: [ElfImage.Section]) -> [UInt8] {
     for segment in segments where segment.type == noteSegment {
@@ -159,7 +159,7 @@ enum ElfFormat {
   }
 }
 
-/// A note: data that a tool has stored in a file for others (System V ABI, chapter 5, "Note Section").
+/// A note, which a tool has stored in a file for other tools (System V ABI, chapter 5, "Note Section").
 struct ElfNote {
   var type: UInt32
   var name: Bytes
@@ -171,7 +171,7 @@ struct ElfNotes: Sequence, IteratorProtocol {
   private let alignment: Int
   private var position = 0
 
-  /// Reads the notes in `bytes` with the header's `alignment`: names and descriptors are padded to 8 bytes if it is 8,
+  /// Reads the notes in `bytes`. Names and descriptors are padded to 8 bytes if the header's `alignment` is 8,
   /// otherwise to 4.
   init(_ bytes: Bytes, alignment: UInt64) {
     self.bytes = bytes

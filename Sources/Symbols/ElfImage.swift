@@ -1,8 +1,8 @@
 import CulpritStallRecord
 import Glibc
 
-/// An ELF file (System V ABI, chapters 4 and 5). All contents are checked where they are used: damage gives fewer
-/// results, never a crash.
+/// An ELF file (System V ABI, chapters 4 and 5). Each use checks the contents: damage reduces results, but does not
+/// crash.
 final class ElfImage {
   struct Section {
     var name: String
@@ -52,9 +52,9 @@ final class ElfImage {
     try self.init(bytes: file.bytes, path: path, file: file, keeper: file)
   }
 
-  /// Reads an image in memory, which `keeper` keeps valid.
+  /// Reads an image in memory, kept valid by `keeper`.
   ///
-  /// - Throws: ``ElfError`` if it is not an ELF file.
+  /// - Throws: ``ElfError`` if the image is not an ELF file.
   init(bytes: Bytes, path: String, file: MappedFile? = nil, keeper: AnyObject) throws(ElfError) {
     var cursor = bytes.ordered(isBigEndian: false).cursor()
     guard cursor.u32() == ElfFormat.magic else { throw ElfError(text: "\(path) is not an ELF file") }
@@ -88,18 +88,18 @@ final class ElfImage {
     section.name == name && section.type != ElfFormat.noBits && section.type != 0
   }
 
-  /// Returns the bytes of a section in the file; `nil` if they are not there.
+  /// Returns the bytes of a section; `nil` if the file lacks them.
   func raw(_ section: Section) -> Bytes? {
     section.type == ElfFormat.noBits ? nil : bytes.part(section.offset, section.size)
   }
 
-  /// Returns the content of the section `name`, inflated on demand. Equally named sections of split units are joined:
+  /// Returns the content of the section `name`, inflated on demand. Joins sections of equal name in split units:
   /// compilers write one for each type, and linkers do not process these files.
   ///
-  /// - Throws: ``ElfError`` if it is compressed in an unsupported way or damaged.
+  /// - Throws: ``ElfError`` if the section is damaged or has an unsupported compression.
   func content(of name: String) throws(ElfError) -> SectionContent? {
     if let index = index(of: name) { return try name.hasSuffix(".dwo") ? joined(name, index) : content(index) }
-    // GNU's older format: the name begins with ".z", and the content with "ZLIB" and the size.
+    // GNU's older format: ".z" starts the name, "ZLIB" and the size start the content.
     if name.hasPrefix(".debug"), let index = index(of: ".z" + name.dropFirst()) { return try content(index) }
     return nil
   }
@@ -122,7 +122,7 @@ final class ElfImage {
     return content
   }
 
-  /// Returns the joined contents of all sections `name`; the first has the index `first` in ``sections``.
+  /// Returns the joined contents of all sections `name`. The first one has the index `first` in ``sections``.
   private func joined(_ name: String, _ first: Int) throws(ElfError) -> SectionContent {
     let all = sections.indices.filter { Self.hasContent(sections[$0], name) && sections[$0].size > 0 }
     guard all.count > 1 else { return try content(first) }

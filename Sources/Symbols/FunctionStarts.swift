@@ -1,12 +1,12 @@
 import CulpritStallRecord
 
-/// The starts of functions in the unwind table. They delimit functions in stripped files.
+/// The starts of functions from the unwind table, which delimit functions in stripped files.
 struct FunctionStarts {
   let starts: [UInt64]
   private let bounds: CodeBounds
 
-  /// Reads the table of `.eh_frame_hdr`, in the encoding that linkers write (Linux Standard Base, "Exception Frames"):
-  /// pairs of 32-bit offsets from the section's beginning, function first.
+  /// Reads the table of `.eh_frame_hdr` in the linkers' encoding (Linux Standard Base, "Exception Frames"): pairs of
+  /// 32-bit offsets from the section's start, function first.
   init(_ image: ElfImage) {
     bounds = CodeBounds(image)
     guard let segment = image.segments.first(where: { $0.type == ElfFormat.unwindSegment }),
@@ -41,7 +41,7 @@ struct FunctionStarts {
 }
 
 extension RandomAccessCollection where Index == Int {
-  /// Returns the first index whose element satisfies `condition`, as all later ones must.
+  /// Returns the first index of the elements that satisfy `condition`. All later elements must satisfy it, too.
   @inline(__always) func partitioningIndex(where condition: (Element) -> Bool) -> Int {
     var low = startIndex
     var high = endIndex

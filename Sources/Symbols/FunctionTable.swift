@@ -2,16 +2,16 @@ import CCulpritLinux
 
 struct FunctionTable {
   struct Scope {
-    /// The first and one past the last address, with gaps if ``pieceCount`` is not 0.
+    /// The range from the first address to one past the last. Has gaps if ``pieceCount`` is not 0.
     var bounds: AddressRange
     /// The offset of the entry from the unit's beginning.
     var entry: UInt32
-    /// One past the last scope inside this one.
+    /// Index one past the last scope inside this scope.
     var next: UInt32
     var firstPiece: UInt32
     var pieceCount: UInt16
     var isFunction: Bool
-    /// The position of the call of an inlined function.
+    /// The call position of an inlined function.
     var callColumn: UInt16
     var callFile: UInt32
     var callLine: UInt32
@@ -25,7 +25,7 @@ struct FunctionTable {
   private var scopes: [Scope] = []
   private var pieces: [AddressRange] = []
   private var functions: [Function] = []
-  /// The offsets of the unit's direct module entries from the unit's beginning.
+  /// The offsets of the unit's direct module entries from its beginning.
   private(set) var modules: [UInt32] = []
   private var highestEnd: [UInt64] = []
 
@@ -122,12 +122,12 @@ struct FunctionTable {
             scopes[last.scope].next = UInt32(truncatingIfNeeded: scopes.count)
             open.removeLast()
           }
-          // The last entry's children have ended; the rest is padding.
+          // The children of the last entry have ended. Padding follows.
           if depth <= 0 { break }
           continue
         }
         let abbreviation = abbreviations.abbreviation(code)
-        // Without an abbreviation the rest cannot be interpreted.
+        // Entries after an unknown abbreviation cannot be interpreted.
         guard abbreviation.isDefined else { break }
         if abbreviation.tag == Tag.module, depth == 1 { modules.append(UInt32(truncatingIfNeeded: entry)) }
         // SAFETY: an abbreviation's attributes are in the table from which it was read.
@@ -145,7 +145,7 @@ struct FunctionTable {
         if abbreviation.hasChildren, abbreviation.hasSibling, Self.hasNoCode(abbreviation.tag) {
           let value = AttributeValue(attributes[0].form, &cursor, encoding, base: base, implicit: 0)
           let target = unit.reference(value)?.offset ?? 0
-          // Only forward, because a loop would never end.
+          // Skips forward only, because a loop would never end.
           let distance = target - (cursor.position - base)
           if distance >= 0 {
             cursor.skip(distance)
@@ -167,7 +167,7 @@ struct FunctionTable {
     tag == Tag.enumerationType || tag == Tag.arrayType || tag == Tag.subroutineType
   }
 
-  /// Reads a function or an inlined call. Returns its index in ``scopes``, or `nil` if it has no code.
+  /// Reads a function or an inlined call. Returns the index in ``scopes``; `nil` without code.
   private mutating func readScope(
     _ unit: DwarfUnit,
     _ abbreviation: AbbreviationTable.Abbreviation,

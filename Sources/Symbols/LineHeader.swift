@@ -5,7 +5,7 @@ struct LineHeader {
     var directory: UInt64
   }
 
-  /// The maximum number of entries: each takes at least a byte, but can claim to take none.
+  /// Maximum number of entries. Each entry has at least a byte, but can claim to be empty.
   private static let entriesMax: UInt64 = 1 << 20
 
   /// The offset of the program in the section, and one past its end.
@@ -65,7 +65,7 @@ struct LineHeader {
     }
   }
 
-  /// Returns the number of operands of an opcode that is unknown to this reader.
+  /// Returns the number of operands of an unknown opcode.
   func arguments(of opcode: UInt8) -> UInt8 {
     let place = Int(opcode) - 1
     return argumentCounts.indices.contains(place) ? argumentCounts[place] : 0
@@ -99,7 +99,7 @@ struct LineHeader {
     parent.isEmpty ? name : parent.hasSuffix("/") ? parent + name : parent + "/" + name
   }
 
-  /// Reads a list of directories or files in DWARF 5's format, which begins with the format of each entry.
+  /// Reads a list of directories or files in DWARF 5's format. The format of the entries comes first.
   private static func entries(_ cursor: inout ByteCursor, _ file: DwarfFile, _ encoding: UnitEncoding) -> [File] {
     let formats = (0..<cursor.u8()).map { _ in (content: cursor.uleb(), form: UInt16(exactly: cursor.uleb()) ?? 0) }
     let count = cursor.uleb()

@@ -2,14 +2,14 @@ import CCulpritLinux
 
 /// The line table of a unit (DWARF 5, 6.2).
 final class LineTable {
-  /// The source position of the code from an address on.
+  /// The source position of code that starts at an address.
   struct Row {
     /// The offset of the address from the sequence's beginning.
     var offset: UInt32
     var line: UInt32
     var file: UInt32
     var column: UInt16
-    /// The number of the block on the line; larger numbers are in ``LineTable/largeDiscriminators``.
+    /// The number of the block on the line. ``LineTable/largeDiscriminators`` contains larger numbers.
     var discriminator: UInt16
   }
 
@@ -29,8 +29,8 @@ final class LineTable {
   private var highestEnd: [UInt64] = []
   private var paths: [String?] = []
 
-  /// Reads the complete sequences of the table at `offset`. Paths are relative to `directory`, the directory of the
-  /// compilation. An address has `addressBytes` bytes if the table does not state it (before DWARF 5).
+  /// Reads the complete sequences of the table at `offset`. Paths are relative to the compilation's `directory`. Before
+  /// DWARF 5, `addressBytes` is the size of an address.
   init?(_ file: DwarfFile, at offset: Int, directory: TextReference?, addressBytes: UInt8) {
     guard let header = LineHeader(file, at: offset, directory: directory, addressBytes: addressBytes) else {
       return nil
@@ -75,8 +75,8 @@ final class LineTable {
     return (row, discriminator)
   }
 
-  /// Returns the first address from `address` on, before `end`, whose code has a line and a column. Compilers give the
-  /// beginning of a function a line only.
+  /// Returns the first address in `address..<end` with a line and a column. Compilers omit the column at the beginning
+  /// of a function.
   func firstColumn(from address: UInt64, before end: UInt64) -> UInt64? {
     guard let sequence = sequence(at: address) else { return nil }
     let all = rows[sequence.first..<sequence.first + sequence.count]
@@ -186,7 +186,7 @@ final class LineTable {
       column: UInt16(clamping: state.column),
       discriminator: isLarge ? Self.isLarge : UInt16(truncatingIfNeeded: state.discriminator)
     )
-    // The last of several rows for one address is valid; a row equal to the previous one is redundant.
+    // The last of several rows for one address is valid. Rows equal to the previous one are redundant.
     if rows.count > builder.first, let last = rows.last, !isLarge {
       if last.offset == offset {
         rows[rows.count - 1] = row
@@ -209,7 +209,7 @@ private struct SequenceBuilder {
   var isUnsorted = false
   private var start: UInt64?
 
-  /// Returns the offset of `address` from the sequence's beginning; `nil` if it is before that or too far away.
+  /// Returns the offset of `address` from the sequence's beginning; `nil` if `address` is before it or too distant.
   @inline(__always) mutating func offset(of address: UInt64, _ count: Int) -> UInt32? {
     guard let start else {
       start = address
@@ -219,8 +219,8 @@ private struct SequenceBuilder {
     return address >= start ? UInt32(exactly: address - start) : nil
   }
 
-  /// Ends the sequence at `end` and returns it; `nil` if it is empty, or the linker dropped its code. Sorts rows that
-  /// went backwards, with their discriminators in `large`.
+  /// Ends the sequence at `end` and returns it; `nil` if it is empty or the linker dropped its code. Sorts rows that
+  /// are out of order, with their discriminators in `large`.
   mutating func finished(
     at end: UInt64,
     _ rows: inout [LineTable.Row],

@@ -1,7 +1,7 @@
 import CCulpritUnwind
 
-/// The constant values of registers at calls and jumps, found by following code straight ahead. At jump targets all
-/// registers are unknown; code that is not understood gives no result.
+/// Follows code straight ahead to find the constant values of registers at calls and jumps. At jump targets, all
+/// registers are unknown. Unknown code gives no result.
 struct MachineCode {
   enum Constant: Hashable {
     case number(UInt64)
@@ -34,7 +34,7 @@ struct MachineCode {
     var operations: Range<Int>
   }
 
-  /// The code, and zeros, because the decoder reads beyond the last instruction.
+  /// The code, followed by zeros because the decoder reads beyond the last instruction.
   private let bytes: [UInt8]
   private let count: Int
   private let start: UInt64
@@ -49,10 +49,10 @@ struct MachineCode {
 
   var argumentRegisters: [Int32] { isArm ? Array(0..<8) : [5, 4, 1, 2, 8, 9] }
 
-  /// Registers that a call preserves. Swift's calling conventions use the other callee-saved ones for self and errors.
+  /// Registers preserved by calls. Swift's calling conventions use other callee-saved registers for self and errors.
   private var savedRegisters: UInt32 { isArm ? 0x0f18_0000 : 1 << 3 | 1 << 6 | 1 << 14 | 1 << 15 }
 
-  /// Returns every jump and call with a fixed target; `nil` if not all code is understood, or it has computed jumps.
+  /// Returns all jumps and calls with a fixed target; `nil` for unknown code or computed jumps.
   func transfers() -> [Transfer]? {
     guard let (instructions, operations) = instructions() else { return nil }
     guard !operations.contains(where: { $0.kind == CODE_JUMP_ANYWHERE || $0.kind == CODE_JUMP_GOT }) else { return nil }
@@ -91,7 +91,7 @@ struct MachineCode {
     case CODE_STORE, CODE_BRANCH, CODE_PADDING: break
     case let kind where code_is_call(kind):
       registers = registers.filter { savedRegisters & (1 << UInt32($0.key)) != 0 }
-    // A system call, or the end of the code's execution.
+    // A system call or the end of execution.
     default: registers = [:]
     }
   }

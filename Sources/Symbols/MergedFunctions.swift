@@ -1,10 +1,10 @@
 import CulpritStallRecord
 
-/// The merged functions of a file, and the function that a call of one means.
+/// The merged functions of a file, and the original functions of calls.
 ///
-/// Swift's optimizer merges functions that differ only in constants into one (`…Tm`), which receives the constants as
-/// arguments. Each original function becomes a short forwarder; direct calls pass the constants themselves. A call of a
-/// forwarder, or one that passes the constants of exactly one forwarder, means its function.
+/// Swift's optimizer merges functions that differ only in constants into one (`…Tm`) with the constants as arguments.
+/// Each original function becomes a short forwarder, and direct calls pass the constants. The original function of a
+/// call is known if the call goes to a forwarder, or passes the constants of exactly one forwarder.
 final class MergedFunctions {
   private struct Forwarder {
     var name: TextReference
@@ -13,20 +13,20 @@ final class MergedFunctions {
 
   private let image: ElfImage
   private let table: SymbolTable
-  /// Whether the function that begins at an address is in source code, according to debug information.
+  /// Whether debug information shows that the function at an address is in source code.
   private let isWritten: (UInt64) -> Bool
-  /// The forwarders that lead directly to the merged function at an address.
+  /// The forwarders that directly call the merged function at an address.
   private var forwarders: [UInt64: [Forwarder]] = [:]
-  /// The address of the merged function to which the forwarder at an address leads.
+  /// The merged function's address, by the address of a forwarder.
   private var forwarded: [UInt64: UInt64] = [:]
   private let hasDebugInformation: Bool
 
-  /// The maximum size of a forwarder; longer functions do other work.
+  /// Maximum size of a forwarder. Longer functions do other work.
   private static let forwarderBytesMax: UInt64 = 160
-  /// The maximum size of a caller; following the code of longer functions takes too long.
+  /// Maximum size of a caller. Following longer code takes too long.
   private static let callerBytesMax: UInt64 = 1 << 18
 
-  /// Finds the merged functions of `image`, whose symbols are in `table`; `nil` if there are none.
+  /// Finds the merged functions of `image`, with symbols in `table`; `nil` if there are none.
   init?(
     _ image: ElfImage,
     _ table: SymbolTable,
@@ -48,7 +48,7 @@ final class MergedFunctions {
       candidates.append((range, name))
     }
     var jumps: [(start: UInt64, name: TextReference, target: UInt64, constants: [Int32: MachineCode.Constant])] = []
-    // A forwarder can lead to another one.
+    // A forwarder can jump to another forwarder.
     var targets = Dictionary(uniqueKeysWithValues: merged.map { ($0, $0) })
     var known = 0
     while targets.count > known {
@@ -64,7 +64,8 @@ final class MergedFunctions {
       }
     }
     for jump in jumps {
-      // Debug information is read only for forwarders to merged functions, because there are thousands of others.
+      // Debug information is read only for forwarders to merged functions. Reading it for thousands of other functions
+      // would take long.
       guard let target = targets[jump.start], !isWritten(jump.start) else { continue }
       forwarded[jump.start] = target
       if merged.contains(jump.target) {
@@ -73,8 +74,8 @@ final class MergedFunctions {
     }
   }
 
-  /// Returns the name of the function that the call before `next` means, and the first address of the merged function
-  /// with its code; `nil` if no merged function is called there, or the function is ambiguous.
+  /// Returns the name of the original function called before `next`, and the start of the merged function with its
+  /// code; `nil` for other or ambiguous calls.
   func function(calledBefore next: UInt64) -> (name: TextReference, merged: UInt64)? {
     guard let caller = table.symbol(at: FileAddress(next - 1)),
       caller.range.end - caller.range.start <= Self.callerBytesMax,
@@ -100,7 +101,7 @@ final class MergedFunctions {
   }
 
   /// Returns the final jump of the forwarder in `range`. A function in source code that ends with a call of a merged
-  /// one looks the same but has debug information.
+  /// function looks equal, but has debug information.
   private func forwardingJump(_ range: AddressRange) -> MachineCode.Transfer? {
     guard let code = code(range), let transfers = code.transfers() else { return nil }
     let leaving = transfers.filter { !range.contains($0.target) }

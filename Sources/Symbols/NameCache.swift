@@ -4,7 +4,7 @@ final class NameCache {
     var meaning: DemangledName
   }
 
-  /// Names by their address in the mapped file, which is constant.
+  /// Names by their constant address in the mapped file.
   private var names: [UnsafeRawPointer: Name] = [:]
   private(set) var byteCount = 0
 

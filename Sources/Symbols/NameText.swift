@@ -81,7 +81,7 @@ struct NameText {
     var end = range.upperBound
     var isInside = false
     outside(place..<range.upperBound) { next in
-      // The opening bracket itself counts as outside, and so does the position after the closing one.
+      // The opening bracket and the position after the closing bracket count as outside.
       if !isInside {
         isInside = true
         return true
@@ -104,7 +104,8 @@ struct NameText {
     return found
   }
 
-  /// Calls `visit` with each place outside of brackets, and with opening ones there, until it returns false.
+  /// Calls `visit` with each place outside of brackets, and each outermost opening bracket, until `visit` returns
+  /// `false`.
   func outside(_ range: Range<Int>, _ visit: (Int) -> Bool) {
     var depth = 0
     var place = range.lowerBound

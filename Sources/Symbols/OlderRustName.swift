@@ -2,7 +2,7 @@
 ///
 ///     _ZN4shop5Index4find17h05af221e174051e9E.llvm.A5310EB9     shop::Index::find
 struct OlderRustName {
-  /// The path without the hash, as rustc-demangle and the binutils print it.
+  /// The path without the hash, as in rustc-demangle and the binutils.
   let path: String
 
   init?(_ rawName: String) {
@@ -16,7 +16,7 @@ struct OlderRustName {
       components.append(rest.prefix(count))
       rest = rest.dropFirst(count)
     }
-    // The compiler and LLVM add endings behind the E: ".llvm.A5310EB9", ".cold".
+    // The compiler and LLVM add suffixes after the E: ".llvm.A5310EB9", ".cold".
     let ending = rest.dropFirst()
     guard rest.first != nil, ending.first == nil || ending.first == UInt8(ascii: "."),
       let hash = components.popLast(), Self.isHash(hash), !components.isEmpty
@@ -24,7 +24,7 @@ struct OlderRustName {
     path = components.map(Self.decoded).joined(separator: "::")
   }
 
-  /// Whether `component` is a hash: like the binutils (rust-demangle.c), requires five different digits.
+  /// Whether `component` is a hash. As in the binutils (rust-demangle.c), five different digits are required.
   private static func isHash(_ component: Substring.UTF8View) -> Bool {
     let digits = component.dropFirst()
     let areDigits = digits.allSatisfy {
@@ -38,13 +38,13 @@ struct OlderRustName {
   ]
 
   private static func decoded(_ component: Substring.UTF8View) -> String {
-    // A component that would begin with an escape is preceded by an underscore.
+    // An underscore precedes an escape at the start of a component.
     var rest = Substring(component)
     if rest.hasPrefix("_$") { rest = rest.dropFirst() }
     var text = ""
     while let first = rest.first {
       if first == "$" {
-        // Text from an unknown escape on is not decoded.
+        // An unknown escape ends the decoding.
         guard let end = rest.dropFirst().firstIndex(of: "$"), let meaning = meaning(rest[..<end].dropFirst()) else {
           return text + rest
         }

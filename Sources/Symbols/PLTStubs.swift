@@ -1,10 +1,10 @@
-/// The stubs of the procedure linkage table (PLT), for calls into other modules, with the names of their targets. The
-/// table's relocations name a function for each entry of the global offset table (GOT), and a stub's instructions
-/// contain the entry that it jumps through.
+/// The stubs of the procedure linkage table (PLT) for calls into other modules, with the names of their targets.
+/// Relocations name a function for each entry of the global offset table (GOT). The instructions of a stub refer to its
+/// entry.
 struct PLTStubs {
   enum Target {
     case function(TextReference)
-    /// One of several implementations (IFUNC), selected at program start by the function at this address.
+    /// An implementation (IFUNC), selected at program start by the function at this address.
     case resolver(UInt64)
     case unknown
   }
@@ -20,7 +20,7 @@ struct PLTStubs {
   private var sections: [Section] = []
   private var targets: [UInt64: Target] = [:]
   private let machine: UInt16
-  /// The address that position-independent stubs for x86 expect in a register, and to which they are relative.
+  /// The address in a register to which position-independent x86 stubs are relative.
   private let gotBase: UInt64?
 
   init(_ image: ElfImage) {
@@ -33,7 +33,7 @@ struct PLTStubs {
       let bytes = (image.raw(section) ?? .none).ordered(isBigEndian: false)
       // Stubs for aarch64 have 16 or 24 bytes, so they are found by their instructions.
       let isArm = machine == Machine.aarch64
-      // In a program that loads no libraries the entries of .plt are as short as those of .plt.got.
+      // In a program without libraries, the entries of .plt are as short as those of .plt.got.
       let isShort = section.name == ".plt.got" || machine == Machine.amd64 && section.alignment == 8
       let entryBytes: UInt64 = isArm ? 4 : isShort ? 8 : 16
       sections.append(
@@ -126,7 +126,7 @@ struct PLTStubs {
   }
 
   private func i386Entry(in section: Section, at offset: Int) -> UInt64? {
-    // [endbr32] jmp *gotEntry, ff 25 and the address; or jmp *distance(%ebx), ff a3 and the distance from the table.
+    // [endbr32] jmp *gotEntry: ff 25 and the address. jmp *distance(%ebx): ff a3 and the distance from the table.
     for prefix in 0...4 {
       var cursor = section.bytes.cursor(at: offset + prefix)
       let (opcode, operand) = (cursor.u16(), cursor.u32())

@@ -3,8 +3,8 @@ import CulpritStallRecord
 import Glibc
 
 enum ProcessFiles {
-  /// Returns other names of the file of `module` while the process `id` runs: its executable, and its mappings
-  /// (proc(5): `map_files`, which needs privileges). They lead to the mapped file even if it was deleted or replaced.
+  /// Returns other paths to the file of `module` while the process `id` runs: its executable, and its mappings
+  /// (proc(5): `map_files`, which needs privileges). They reach the mapped file even if it was deleted or replaced.
   static func paths(of module: Module, in id: Int32) -> [String] {
     let mappings = module.mappings.prefix(4)
       .map {
@@ -21,7 +21,7 @@ enum ProcessFiles {
     return String(line[slash...])
   }
 
-  /// Returns the device and inode of the file that this process has mapped at `start`, as in ``Module/identity``.
+  /// Returns the device and inode of the file mapped by this process at `start`, as in ``Module/identity``.
   static func ownIdentity(at start: UInt64) -> String? {
     guard let fields = mapping(at: start, in: "thread-self")?.split(separator: " "), fields.count >= 5 else {
       return nil
@@ -41,7 +41,7 @@ enum ProcessFiles {
     return count > 0 && path[..<count].elementsEqual(module.path.utf8.map(CChar.init(bitPattern:)))
   }
 
-  /// Returns the vDSO of this process. Another process has an identical one if its kernel is identical.
+  /// Returns the vDSO of this process, which is identical in all processes of one kernel.
   static func ownVDSO() -> ElfImage? {
     guard let maps = readWhole("/proc/thread-self/maps", limit: 64 << 20) else { return nil }
     for line in maps.split(separator: UInt8(ascii: "\n")) {

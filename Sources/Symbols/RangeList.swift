@@ -7,7 +7,7 @@ package struct AddressRange: Equatable {
 }
 
 enum RangeList {
-  /// The maximum number of ranges of a function; larger lists are corrupt.
+  /// Maximum number of ranges of a function. Longer lists are corrupt.
   private static let countMax = 1 << 16
 
   static func old(_ section: Bytes, at offset: Int, base: UInt64, _ encoding: UnitEncoding) -> [AddressRange] {
@@ -28,8 +28,7 @@ enum RangeList {
     return ranges
   }
 
-  /// Reads a list in `.debug_rnglists` (DWARF 5, 7.25); `indexed` returns the address with a number in the unit's
-  /// table.
+  /// Reads a list in `.debug_rnglists` (DWARF 5, 7.25). `indexed` returns an address by its number in the unit's table.
   static func new(
     _ section: Bytes,
     at offset: Int,

@@ -26,7 +26,7 @@ struct RustName {
   }
 }
 
-/// Reads a name from left to right. References lead backwards, so there are no loops; budgets bound the work for many
+/// Reads a name from left to right. References lead backwards, which excludes loops. Budgets bound the work for many
 /// references.
 private struct RustNameReader {
   private let bytes: [UInt8]
@@ -68,7 +68,7 @@ private struct RustNameReader {
 
   // MARK: Paths
 
-  /// Reads a path. The path of a value has "::" before its generic arguments.
+  /// Reads a path. In the path of a value, "::" precedes the generic arguments.
   mutating func path(_ depth: Int, isValue: Bool = false) -> String? {
     budget -= 1
     guard depth < Self.depthMax, budget > 0, let kind = take() else { return nil }
@@ -113,7 +113,7 @@ private struct RustNameReader {
     }
   }
 
-  /// Skips the location of an implementation, which is not part of the name.
+  /// Skips an implementation's location, which is not part of the name.
   private mutating func skipImplementation(_ depth: Int) -> Bool {
     if takes("s"), base62() == nil { return false }
     return path(depth + 1) != nil
@@ -308,7 +308,7 @@ private struct RustNameReader {
     }
     guard isFull, !types.isEmpty else { return trait }
     let text = types.joined(separator: ", ")
-    // A trait with arguments ends with the bracket behind them; a path like "<Type as Trait>" is not a trait.
+    // A trait with arguments ends with their bracket. A path like "<Type as Trait>" is not a trait.
     if trait.hasSuffix(">") {
       trait.removeLast()
       return "\(trait), \(text)>"
@@ -367,8 +367,8 @@ private struct RustNameReader {
   }
 }
 
-/// Identifiers with non-ASCII letters in ASCII encoding (RFC 3492): the ASCII letters, "_", and the positions of the
-/// others.
+/// Decodes identifiers with non-ASCII letters (RFC 3492): the ASCII letters, "_", and the positions of the other
+/// letters.
 private enum Punycode {
   static func decoded(_ text: ArraySlice<UInt8>) -> String? {
     let mark = text.lastIndex(of: UInt8(ascii: "_"))

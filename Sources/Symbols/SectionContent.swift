@@ -4,7 +4,7 @@ import Glibc
 
 /// The content of a section. Compressed sections are inflated on demand.
 final class SectionContent {
-  /// The bytes; those before ``ready`` are readable.
+  /// The bytes. Only those before ``ready`` are readable.
   let bytes: Bytes
   private(set) var ready: Int
   private var inflation: Inflation?
@@ -29,23 +29,23 @@ final class SectionContent {
     guard (count - (1 << 20)) >> 6 <= compressed.count else {
       throw ElfError(text: "a compressed section of \(compressed.count) bytes claims to become \(size)")
     }
-    guard let region = Self.reserve(count) else { throw ElfError(text: "there is no memory for \(size) bytes") }
+    guard let region = Self.reserve(count) else { throw ElfError(text: "not enough memory for \(size) bytes") }
     self.region = region
     bytes = Bytes(base: UnsafeRawPointer(region), count: count, isBigEndian: compressed.isBigEndian)
     ready = 0
     inflation = Inflation(compressed, file)
   }
 
-  /// Creates content of `size` bytes that `fill` writes at once.
+  /// Creates content of `size` bytes. `fill` writes all of it.
   ///
-  /// - Throws: ``ElfError`` if there is no memory, or the error of `fill`.
+  /// - Throws: ``ElfError`` if memory is exhausted, or the error of `fill`.
   init(
     size: Int,
     isBigEndian: Bool = false,
     fill: (UnsafeMutableRawPointer) throws(ElfError) -> Void
   ) throws(ElfError) {
     guard size > 0, let region = Self.reserve(size) else {
-      throw ElfError(text: "there is no memory for \(size) bytes")
+      throw ElfError(text: "not enough memory for \(size) bytes")
     }
     self.region = region
     bytes = Bytes(base: UnsafeRawPointer(region), count: size, isBigEndian: isBigEndian)
@@ -58,7 +58,7 @@ final class SectionContent {
     if let region { munmap(region, bytes.count) }
   }
 
-  /// Makes the bytes before `end` readable, as far as they exist.
+  /// Makes existing bytes before `end` readable.
   @inline(__always) func require(_ end: Int) { if end > ready { inflate(to: end) } }
 
   var inflatedBytes: Int { region == nil ? 0 : ready }
@@ -67,11 +67,11 @@ final class SectionContent {
 
   private func inflate(to end: Int) {
     guard let inflation, let region else { return }
-    // Pieces grow with the size inflated so far, to amortize the calls.
+    // Pieces grow with the inflated size, to amortize the calls.
     let target = min(bytes.count, max(end, ready + max(64 << 10, ready / 4)))
     let isComplete = inflation.fill(region, from: ready, to: target)
     ready = target
-    // Bytes that cannot be inflated stay zero, which readers take for an end.
+    // Bytes that cannot be inflated remain zero, which ends reading.
     if !isComplete { ready = bytes.count }
     self.inflation = ready < bytes.count ? inflation : nil
   }
@@ -93,7 +93,7 @@ private final class Inflation {
   init(_ input: Bytes, _ file: MappedFile?) {
     self.input = input
     self.file = file
-    // The checksum after the stream is not verified, because that would require reading all of it.
+    // The checksum after the stream is not verified, because this requires reading all of it.
     let content = input.from(Self.headerBytes)
     let size = Int32(MemoryLayout<z_stream>.size)
     isUsable =
@@ -109,7 +109,7 @@ private final class Inflation {
   /// The `windowBits` of inflateInit2 for a stream without a header and with a window of 32 KiB.
   private static let withoutHeader: Int32 = -15
 
-  /// Whether `input` begins like a stream without a preset dictionary (RFC 1950, 2.2).
+  /// Whether `input` has the header of a stream without a preset dictionary (RFC 1950, 2.2).
   private static func hasHeader(_ input: Bytes) -> Bool {
     var cursor = input.cursor()
     let (method, flags) = (Int(cursor.u8()), Int(cursor.u8()))
@@ -137,7 +137,7 @@ private final class Inflation {
     return true
   }
 
-  /// Inflated data need not stay in memory in compressed form.
+  /// Informs the kernel that inflated data is not needed in compressed form.
   private func releaseInput() {
     let consumed = input.count - Int(stream.avail_in)
     guard consumed - released >= 256 << 10, let done = input.part(UInt64(released), UInt64(consumed - released)) else {

@@ -1,7 +1,7 @@
 import CulpritStallRecord
 
-/// The files of modules, shared by several symbolizers, each opened and read once: recordings of one service have the
-/// same modules.
+/// The files of modules, shared by several symbolizers. Each file is opened and read once, because recordings of one
+/// service have equal modules.
 package final class SharedFiles {
   enum State {
     case opened(SymbolFile)
@@ -13,14 +13,14 @@ package final class SharedFiles {
     var buildID: [UInt8]
   }
 
-  /// The state of each file. The path is empty if it does not matter: with a build ID a copy at another path has the
-  /// same code. The reason why a file is unusable depends on its path.
+  /// The state of each file. With a build ID, copies at all paths have equal code, so the path is empty. For an
+  /// unusable file, the reason depends on the path.
   private var states: [Place: State] = [:]
   private var order: [Place] = []
   private let filesMax: Int
   private let memoryMax: Int
 
-  /// Keeps at most `filesMax` files open, with about `memoryMax` bytes of data read from them. Beyond either limit the
+  /// Keeps at most `filesMax` files open, with about `memoryMax` bytes of data read from them. Beyond either limit, the
   /// least recently used files are dropped.
   package init(filesMax: Int = 256, memoryMax: Int = 1 << 30) {
     self.filesMax = filesMax

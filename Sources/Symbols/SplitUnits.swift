@@ -69,7 +69,7 @@ struct SplitPackage {
   }
 }
 
-/// The offsets of a package's units: units with code by the number shared with their skeletons, type units by their
+/// The offsets of a package's units. Units with code are found by the number of their skeleton, type units by their
 /// signatures.
 private struct PackageIndex {
   private enum Kind {
@@ -90,7 +90,7 @@ private struct PackageIndex {
   init?(_ content: SectionContent) {
     content.requireAll()
     var cursor = content.bytes.cursor()
-    // From DWARF 5 on the version has two bytes, followed by two zero bytes.
+    // From DWARF 5 on, the version has two bytes, and two zero bytes follow.
     let short = cursor.u16()
     cursor = content.bytes.cursor()
     let long = cursor.u32()
@@ -108,7 +108,7 @@ private struct PackageIndex {
 
   func place(of id: UInt64) -> (offset: Int, contribution: Contribution)? {
     guard slotCount > 0, slotCount & (slotCount - 1) == 0 else { return nil }
-    // Open addressing by the low bits, with a step from the high ones (DWARF 5, 7.3.5.3).
+    // Open addressing by the low bits, with a step from the high bits (DWARF 5, 7.3.5.3).
     let mask = UInt64(slotCount - 1)
     var slot = id & mask
     let step = ((id >> 32) & mask) | 1

@@ -1,5 +1,5 @@
-/// Compiler-generated Swift functions without mangled names. The compiler numbers or merges them, so they belong to no
-/// source function.
+/// Compiler-generated Swift functions without mangled names. They belong to no source function, because the compiler
+/// numbers or merges them.
 ///
 ///     objectdestroy.5Tm         destroying a closure's context
 struct SwiftGlue {
@@ -39,9 +39,9 @@ struct SwiftGlue {
   }
 }
 
-/// The ending that the linker adds to the name of a function with several versions: `poll@GLIBC_2.2.5`.
+/// The linker's suffix for a function with several versions: `poll@GLIBC_2.2.5`.
 enum VersionSuffix {
-  /// Returns `name` without its version. "poll@plt" is a stub, and keeps its ending.
+  /// Returns `name` without its version. The stub "poll@plt" keeps its suffix.
   static func removed(from name: String) -> String {
     guard let sign = name.utf8.firstIndex(of: UInt8(ascii: "@")), sign != name.startIndex else { return name }
     var version = name[sign...]

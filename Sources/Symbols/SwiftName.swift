@@ -8,21 +8,21 @@ import CulpritStallRecord
 ///     closure #1 (Swift.Int) -> () in Shop.Catalog.rebuild(for: Swift.String) -> ()
 ///     closure #1 in Catalog.rebuild(for:)
 ///
-/// The output of the runtime's demangler is parsed by its printing rules: an entity is preceded by its context and a
-/// dot ("Shop.Catalog.rebuild(…)"), or followed by " in " and its context if either is more than a name: closures,
-/// local functions and types, and everything inside them.
+/// The output of the runtime's demangler is parsed by its printing rules. The context of an entity precedes it with a
+/// dot ("Shop.Catalog.rebuild(…)"). If the entity or its context is more than a name, the context follows after " in ":
+/// for closures, local functions and types, and everything inside them.
 struct SwiftName {
   /// The name without types, generic arguments and module.
   private(set) var short: String
   private(set) var module: String?
-  /// Whether the code is shared by several functions; the name belongs to one of them.
+  /// Whether several functions share the code. The name belongs to one of them.
   private(set) var isMerged = false
   private(set) var kind = FunctionKind.function
-  /// The full name of the function in source code, of which the code can be an unnamed variant or part.
+  /// The full name of the function in source code. The code can be an unnamed variant or part.
   private(set) var function: String
 
-  /// Shortens `demangled`. For the initialization of a global or static variable, `owner` is the variable as printed by
-  /// the demangler.
+  /// Shortens `demangled`. For the initializer of a global or static variable, `owner` is the variable in the
+  /// demangler's format.
   init(demangled: String, owner: String? = nil) {
     let text = NameText(demangled)
     var reader = SwiftNameReader(text)

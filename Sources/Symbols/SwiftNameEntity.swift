@@ -6,7 +6,7 @@ extension SwiftNameReader {
     var module: String?
     var head = ""
     var context: String?
-    /// Whether no pieces were left for the context of a local entity.
+    /// Whether a local entity has no pieces left for its context.
     var lacksContext = false
     var isType = false
     var isModule = false
@@ -33,9 +33,9 @@ extension SwiftNameReader {
     "nativeOwningMutableAddressor", "materializeForSet", "yielding_borrow", "yielding_mutate", "borrow", "mutate",
   ]
 
-  /// Reads the entity that begins `places`, the pieces separated by " in ", and removes the pieces that belong to it.
-  /// `takesTypes`: types local to a function remove its name from the pieces. `takesRest`: all pieces belong to the
-  /// entity, so "Key.init()" is in another entity and not in a module "Key".
+  /// Reads the entity at the start of `places`, the pieces separated by " in ", and removes its pieces. With
+  /// `takesTypes`, types local to a function remove its name from the pieces. With `takesRest`, all pieces belong to
+  /// the entity, so "Key.init()" is in another entity, not in a module "Key".
   func entity(
     _ places: inout ArraySlice<Range<Int>>,
     takesTypes: Bool,
@@ -98,7 +98,7 @@ extension SwiftNameReader {
     let number = text[range.lowerBound..<end]
     if takesTypes { takeContextOfType(end..<range.upperBound, &places) }
     var owner = entity(&places, takesTypes: takesTypes, takesRest: takesRest)
-    // Readers see an argument's implicit closure as the function's own code.
+    // Readers consider an argument's implicit closure as the function's own code.
     if isImplicit { return owner }
     owner.head = "closure #\(number) in " + owner.head
     return owner
@@ -119,7 +119,7 @@ extension SwiftNameReader {
       range = group.upperBound..<range.upperBound
       range = text.dropping(":", from: range) ?? range
     }
-    // The type of the entity begins at the first of these.
+    // The first of these separators starts the type.
     var name = range
     for joint: StaticString in [" : ", " -> ", " throws", " async", " where "] {
       if let found = text.first(joint, in: name) { name = name.lowerBound..<found.lowerBound }
@@ -147,7 +147,7 @@ extension SwiftNameReader {
     if !isLocal, result.path.count == 1, !isFunction, type.isEmpty, places.isEmpty, !first.hasPrefix("$") {
       return Entity(path: [], module: extensionModule ?? first, isModule: true)
     }
-    // Only a local name, or a name inside a local entity, lacks its module.
+    // Only a local name, or a name inside a local entity, has no module.
     if isLocal || result.path.count == 1 || takesRest && !places.isEmpty {
       guard !places.isEmpty else {
         result.lacksContext = true
@@ -205,7 +205,7 @@ extension SwiftNameReader {
     }
   }
 
-  /// Describes global operators, and the code that initializes a global variable on first use.
+  /// Describes global operators, and the code that initializes globals on first use.
   private func nameGlobals(_ entity: inout Entity) {
     guard let last = entity.path.last else { return }
     if last == "unsafeMutableAddressor" || last == "unsafeAddressor", entity.path.count > 1 {

@@ -1,7 +1,7 @@
 /// Compiler-generated glue: value witnesses, metadata, outlined copies.
 extension SwiftNameReader {
-  /// Prefixes of glue for values of a type, with descriptions. These do not name the type, which follows: if several
-  /// types have identical glue, the compiler keeps one function under any of their names.
+  /// Prefixes of glue for values of a type, with descriptions. The type follows but is not named: if several types have
+  /// identical glue, the compiler keeps one function under any of their names.
   private static let glueOfValues: [(StaticString, String)] = [
     ("initializeBufferWithCopyOfBuffer value witness for ", "copying a value"),
     ("initializeBufferWithCopy value witness for ", "copying a value"),
@@ -59,7 +59,7 @@ extension SwiftNameReader {
     ("opaque type descriptor for ", "type metadata of "),
   ]
 
-  /// Prefixes of glue for a conformance, "Shop.Item : Swift.Hashable in Shop", which follows.
+  /// Prefixes of glue for a conformance. The conformance follows, as in "Shop.Item : Swift.Hashable in Shop".
   private static let glueOfConformances: [StaticString] = [
     "protocol witness table accessor for ", "protocol witness table for ",
     "instantiation function for generic protocol witness table for ", "generic protocol witness table for ",

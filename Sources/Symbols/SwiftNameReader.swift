@@ -67,7 +67,7 @@ struct SwiftNameReader {
     return range.lowerBound..<end + 2
   }
 
-  /// Returns the text after "generic specialization <…> of"; other brackets inside are not balanced.
+  /// Returns the text after "generic specialization <…> of". Brackets inside might not be balanced.
   private func unspecialized(_ range: Range<Int>) -> Range<Int>? {
     guard
       let head = text.anywhere("pecialization <", in: range.lowerBound..<min(range.upperBound, range.lowerBound + 80))
@@ -88,7 +88,7 @@ struct SwiftNameReader {
       }
       place += 1
     }
-    // A propagated operator has angle brackets in its name.
+    // A propagated operator's name contains angle brackets.
     return text.anywhere("> of ", in: head.upperBound..<range.upperBound).map { $0.upperBound..<range.upperBound }
   }
 
@@ -104,11 +104,11 @@ struct SwiftNameReader {
     let count = places.count
     var entity = self.entity(&places, takesTypes: true)
     if entity.lacksContext, count > 1 {
-      // The context that was taken for a type's context is the function's.
+      // The presumed context of the type is the function's context.
       places = text.split(range, at: " in ")[...]
       entity = self.entity(&places, takesTypes: false)
     }
-    // A function whose symbol name was set explicitly.
+    // The symbol name of the function was set explicitly.
     if entity.isModule, count == 1 { return Name(short: text[range]) }
     return Name(short: entity.name, module: entity.module, start: entity.start)
   }
@@ -121,7 +121,7 @@ struct SwiftNameReader {
   }
 
   /// Returns the name of a protocol witness: "Swift.Hashable.hash(…) in conformance Shop.Item : Swift.Hashable in
-  /// Shop". The requirement belongs to the protocol, the code to the type.
+  /// Shop". The requirement belongs to the protocol, and the code to the type.
   func witness(_ range: Range<Int>) -> Name {
     guard let joint = text.first(" in conformance ", in: range) else {
       var places = text.split(range, at: " in ")[...]
@@ -144,7 +144,7 @@ struct SwiftNameReader {
     return typeName(conformance.lowerBound..<end)
   }
 
-  /// Returns the name of the type in `range` without its module, and its enclosing function if it is local.
+  /// Returns the name of the type in `range` without its module. For a local type, `context` is the enclosing function.
   func typeName(_ range: Range<Int>) -> (path: String, context: String?, module: String?) {
     var range = text.trimmed(range)
     // The generic signature.
@@ -182,8 +182,8 @@ struct SwiftNameReader {
 
   // MARK: Types
 
-  /// Removes the context of the type at the end of `range` from `places`, if it has one: "Shop.decode() -> ()" in
-  /// "-> Order #1 in Shop.decode() -> ()".
+  /// Removes the context of the type at the end of `range` from `places`: "Shop.decode() -> ()" in "-> Order #1 in
+  /// Shop.decode() -> ()".
   func takeContextOfType(_ range: Range<Int>, _ places: inout ArraySlice<Range<Int>>) {
     guard !places.isEmpty, !range.isEmpty else { return }
     var type = text.trimmed(range)

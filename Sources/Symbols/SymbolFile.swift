@@ -6,11 +6,11 @@ package struct SymbolMatch {
   package var name: TextReference
   package var range: AddressRange
   package var file: TextReference?
-  /// A public name, if `name` is internal to the C library: `read`, which is also `__GI___libc_read`.
+  /// A public name, if `name` is internal to the C library: `read` for `__GI___libc_read`.
   package var publicName: TextReference?
 }
 
-/// A file with code, and all sources of names for its addresses: symbols, unwind table and debug information. Each is
+/// A file with code, and all sources of names for its addresses: symbols, unwind table and debug information. They are
 /// read on first use.
 final class SymbolFile {
   let image: ElfImage
@@ -30,7 +30,7 @@ final class SymbolFile {
     files = DebugFiles(search: search)
   }
 
-  /// Whether all files are still complete: none was truncated, as of at most a few milliseconds ago.
+  /// Whether all files were complete a few milliseconds ago. Truncated files are incomplete.
   func isIntact() -> Bool {
     let now = coarseNanoseconds()
     guard now &- checkedAt > 4_000_000 else { return true }
@@ -39,14 +39,14 @@ final class SymbolFile {
       && (alternate?.image.file?.isIntact ?? true)
   }
 
-  /// The approximate memory size of all data read from the file, in bytes, without mapped pages, which the kernel can
+  /// The approximate memory size of data read from the file, in bytes. Excludes mapped pages, which the kernel can
   /// reclaim.
   var byteCount: Int {
     image.inflatedBytes + (separate?.inflatedBytes ?? 0) + (alternate?.image.inflatedBytes ?? 0) + names.byteCount
       + (areTablesLoaded ? tables.reduce(0) { $0 + $1.byteCount } : 0) + (isDebugLoaded ? debug?.byteCount ?? 0 : 0)
   }
 
-  /// Drops data that can be read again quickly: units and names, but not the tables that lead to them.
+  /// Drops units and names, which can be read again quickly. Keeps the tables that locate them.
   func forgetUnits() {
     if isDebugLoaded { debug?.forgetUnits() }
     names.forget()
@@ -57,7 +57,7 @@ final class SymbolFile {
 
   var hasSymbols: Bool { tables.contains { $0.count > 0 } }
 
-  /// Returns the symbol that covers `address`, with the name `preferred` if it is one of several for the same code.
+  /// Returns the symbol that covers `address`. Of several names for equal code, prefers `preferred`.
   func symbol(at address: FileAddress, preferring preferred: TextReference? = nil) -> SymbolMatch? {
     var best: SymbolMatch?
     for table in tables {
@@ -80,20 +80,20 @@ final class SymbolFile {
     return isDescribed ? .undescribed : .unknown
   }
 
-  /// Returns the origin of a merged function of `swiftModule` that begins at `start`, which debug information does not
-  /// describe. The functions of a unit are adjacent.
+  /// Returns the origin of a merged function of `swiftModule` that begins at `start` and lacks debug information. The
+  /// functions of a unit are adjacent.
   func originOfMerged(at start: FileAddress, swiftModule: String) -> CodeOrigin? {
     debug?.compilations(beside: start.value).first { $0.swiftModule == swiftModule }.map { .unit($0) }
   }
 
-  /// Whether debug information covers the program's own code, judged by its `main`.
+  /// Whether debug information covers the program's `main`, and so its own code.
   private lazy var isDescribed =
     tables.lazy.compactMap(\.main).first.map { debug?.compilation(at: $0) != nil } ?? false
 
   func functionStart(at address: FileAddress) -> FileAddress? { starts.start(at: address) }
 
   /// Returns the name of the PLT stub at `address`: `poll@plt`, or `PLT stub` without a known target; `nil` if there is
-  /// none.
+  /// no stub.
   func pltStub(at address: FileAddress) -> String? {
     switch pltStubs.target(at: address.value) {
     case .function(let name): name.string + "@plt"
@@ -132,7 +132,7 @@ final class SymbolFile {
     if let separate, separate.sections.contains(where: { $0.type == ElfFormat.symbolTable }) {
       return [SymbolTable(separate, code: image)]
     }
-    // A file stripped for distribution keeps its exported symbols, and the others in a compressed embedded file.
+    // A file stripped for distribution keeps its exported symbols. A compressed embedded file has the others.
     var tables = [SymbolTable(image)]
     do {
       if let packed = try image.content(of: ".gnu_debugdata") {

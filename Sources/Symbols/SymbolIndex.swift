@@ -4,7 +4,7 @@ import CulpritStallRecord
 /// Finds the symbol that covers an address, in a table sorted by address.
 struct SymbolIndex {
   struct Symbol {
-    /// Better names first.
+    /// The quality of a name, best first.
     enum Rank: UInt8, Comparable {
       case globalFunction, weakFunction, localFunction, label
 
@@ -12,17 +12,17 @@ struct SymbolIndex {
     }
 
     var start: UInt64
-    /// One past the end; equal to `start` if the table has no size.
+    /// One past the last address; equal to `start` if the size is unknown.
     var end: UInt64
     var rank: Rank
-    /// The offset of the name in the owner's string table.
+    /// The offset of the name in the string table.
     var name: UInt32
     /// The offset of the name of a local symbol's source file; 0 if unknown.
     var file: UInt32 = 0
-    /// Whether there are other, equally good names for the same start.
+    /// Whether the start has other, equally good names.
     var hasOtherNames = false
 
-    /// Whether this name is preferred for an address that `other` covers from the same start.
+    /// Whether this name is better than `other` for an address that both cover from the same start.
     func isBetter(than other: Symbol) -> Bool {
       let (sized, otherSized) = (end > start, other.end > other.start)
       if sized != otherSized { return sized }
@@ -39,7 +39,7 @@ struct SymbolIndex {
   private let aliases: [(start: UInt64, name: UInt32)]
   /// Public names for starts whose best name is reserved for the C implementation, sorted by start.
   private let publicNames: [(start: UInt64, name: UInt32)]
-  /// The highest end among the symbols up to each index, at which a backward search can stop. Empty if no symbols
+  /// The highest end of all symbols up to each index, at which a backward search can stop. Empty if symbols do not
   /// overlap.
   private let highestEnd: [UInt64]
 
@@ -49,9 +49,9 @@ struct SymbolIndex {
     symbols.capacity * 40 + (starts.capacity + highestEnd.capacity) * 8 + (aliases.capacity + publicNames.capacity) * 16
   }
 
-  /// Creates an index of `symbols`, in any order. `limit` returns the end of the code that contains an address; it and
-  /// the next symbol bound symbols of unknown length. `isReserved`: the name at an offset begins with two underscores.
-  /// Exported functions of the C library with such a name also have another one.
+  /// Creates an index of `symbols` in any order. `limit` returns the end of the code that contains an address. A symbol
+  /// of unknown length ends there or at the next symbol. `isReserved` is whether the name at an offset begins with two
+  /// underscores. Exported C library functions with a reserved name also have another name.
   init(_ symbols: [Symbol], limit: (UInt64) -> UInt64, isReserved: (UInt32) -> Bool = { _ in false }) {
     var kept: [Symbol] = []
     var aliases: [(start: UInt64, name: UInt32)] = []
@@ -61,7 +61,7 @@ struct SymbolIndex {
     for place in Self.order(symbols) {
       clinux_fork_yield()
       let symbol = symbols[place]
-      // A label inside a function is a position in it instead of another function.
+      // A label inside a function is a position, not another function.
       if symbol.rank == .label, symbol.end <= symbol.start, symbol.start < functionEnd { continue }
       if symbol.rank != .label { functionEnd = max(functionEnd, symbol.end) }
       if kept.last?.start == symbol.start, symbol.rank < .localFunction, publicNames.last?.start != symbol.start,
@@ -93,9 +93,9 @@ struct SymbolIndex {
     self.highestEnd = isNested ? highestEnd : []
   }
 
-  /// Returns the indices of `symbols` in the order of their starts; for equal starts the best symbol is first.
+  /// Returns the indices of `symbols`, sorted by start, then by quality.
   ///
-  /// A radix sort with 11 bits per pass: comparing would take longer than reading the table.
+  /// Uses a radix sort with 11 bits per pass, because comparing would take longer than reading the table.
   private static func order(_ symbols: [Symbol]) -> [Int] {
     guard let lowest = symbols.lazy.map(\.start).min(), let highest = symbols.lazy.map(\.start).max() else { return [] }
     var keys = symbols.enumerated().map { (distance: $1.start - lowest, place: $0) }
@@ -128,7 +128,7 @@ struct SymbolIndex {
     return keys.map(\.place)
   }
 
-  /// Returns the symbol that covers `address`; the one with the highest start if there are several.
+  /// Returns the symbol that covers `address`, or of several, the one with the highest start.
   func symbol(at address: FileAddress) -> Symbol? {
     var place = starts.withUnsafeBufferPointer { $0.partitioningIndex { $0 > address.value } } - 1
     if highestEnd.isEmpty {
@@ -148,7 +148,7 @@ struct SymbolIndex {
 
   func forEach(_ visit: (Symbol) -> Void) { symbols.forEach(visit) }
 
-  /// Returns the offset of an unreserved name for the code at `start` if the best one is reserved.
+  /// If the best name at `start` is reserved, returns the offset of an unreserved one.
   func publicName(at start: UInt64) -> UInt32? {
     let first = publicNames.partitioningIndex { $0.start >= start }
     return first < publicNames.count && publicNames[first].start == start ? publicNames[first].name : nil

@@ -12,7 +12,7 @@ final class SymbolTable {
 
   var byteCount: Int { index.byteCount }
 
-  /// Reads the symbols of `image`, if it has any. `code` is the file with the code if it is another one.
+  /// Reads the symbols of `image`, if any. `code` is the file with the code, if different.
   init(_ image: ElfImage, code: ElfImage? = nil) {
     self.image = image
     var chosen: ElfImage.Section?
@@ -40,7 +40,7 @@ final class SymbolTable {
       clinux_fork_yield()
       let symbol = ElfSymbol(&cursor, is64: image.is64)
       let (name, section) = (symbol.name, symbol.section)
-      // The local symbols of a source file follow the symbol that names it.
+      // The symbol of a source file precedes its local symbols.
       if symbol.info == 4 { file = name }
       guard section != 0, section < 0xff00 || section == 0xffff, symbol.value != 0, name != 0,
         let rank = Self.rank(symbol)
@@ -83,7 +83,7 @@ final class SymbolTable {
     return match
   }
 
-  /// Returns the other names of the code of `symbol`. None of the names has precedence.
+  /// Returns the other, equally good names of the code of `symbol`.
   func otherNames(of symbol: SymbolMatch) -> [TextReference] {
     guard let known = index.symbol(at: FileAddress(symbol.range.start)), known.start == symbol.range.start,
       known.hasOtherNames
@@ -112,7 +112,7 @@ final class SymbolTable {
     }
   }
 
-  /// Whether the name begins with two underscores, like names that C reserves for its implementation (C11, 7.1.3).
+  /// Whether the name begins with two underscores, which C reserves for its implementation (C11, 7.1.3).
   private static func isReserved(_ names: Bytes, _ name: UInt32) -> Bool {
     var cursor = names.cursor(at: Int(name))
     return cursor.u8() == UInt8(ascii: "_") && cursor.u8() == UInt8(ascii: "_") && !cursor.hasFailed
@@ -124,8 +124,8 @@ final class SymbolTable {
       && cursor.u8() == UInt8(ascii: "n") && cursor.u8() == 0 && !cursor.hasFailed
   }
 
-  /// Whether the name is used only by assemblers and disassemblers: `.L2` and, for MIPS, `$L2`; `$x`, `$d` and others,
-  /// with any ending after a dot, which mark kinds of code and data (ELF for the Arm Architecture, 5.5.5).
+  /// Whether only assemblers and disassemblers use the name: `.L2`, or for MIPS `$L2`. Also marks for kinds of code and
+  /// data, such as `$x` and `$d`, with any ending after a dot (ELF for the Arm Architecture, 5.5.5).
   private static func isMark(_ names: Bytes, _ name: UInt32) -> Bool {
     var cursor = names.cursor(at: Int(name))
     let (first, second, third) = (cursor.u8(), cursor.u8(), cursor.u8())
@@ -135,7 +135,7 @@ final class SymbolTable {
   }
 }
 
-/// The code addresses of symbols whose value is not the address of the code.
+/// The code addresses of symbols whose values are not code addresses.
 private struct SymbolAddresses {
   private let machine: UInt16
   /// The function descriptors of the first ABI for 64-bit PowerPC, and their address range.
@@ -184,7 +184,7 @@ struct CodeBounds {
     self.ranges = ranges.sorted { $0.end - $0.start > $1.end - $1.start }
   }
 
-  /// Returns the end of the code that contains `address`; `address` itself if it is not in code.
+  /// Returns the end of the code that contains `address`, or `address` if it is not in code.
   func end(at address: UInt64) -> UInt64 {
     for range in ranges where range.start <= address && address < range.end { return range.end }
     return address

@@ -3,7 +3,7 @@ import Glibc
 
 /// Symbolizes the addresses of a recording.
 ///
-/// Opens a module's file when the first address in it is resolved, and keeps it open. Not safe for concurrent use.
+/// Opens a module's file at the first lookup and keeps it open. Not safe for concurrent use.
 package final class Symbolizer {
   private typealias ModuleState = SharedFiles.State
 
@@ -25,7 +25,7 @@ package final class Symbolizer {
   /// - Parameters:
   ///   - modules: The modules.
   ///   - names: Known names, which need no lookup: ``Recording/names``.
-  ///   - process: The process, while it runs: leads to files that were deleted or replaced, and to the map of its
+  ///   - process: The process, while it runs. It provides files that were deleted or replaced, and the map of a
   ///     just-in-time compiler.
   ///   - search: The places to search for debug information that is not in the modules' own files.
   ///   - memoryMax: The approximate memory limit for data read from files, in bytes, beyond which the least recently
@@ -54,13 +54,13 @@ package final class Symbolizer {
 
   /// Returns the functions of `frame`, innermost first if calls were inlined.
   ///
-  /// The result is never empty; a frame without a name has the reason for that.
+  /// The result is never empty. A frame without a name contains the reason.
   package func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
     let address = frame.lookupAddress
     if let resolved = known[address] { return resolved }
     let noted = recorded[address]
     if let noted, noted.allSatisfy({ $0.function != nil }) {
-      // Processes save no full names.
+      // Recordings contain no full names.
       let resolved = noted.map { frame in
         var frame = frame
         frame.fullName = frame.fullName ?? frame.rawName.map { demangle($0).full }
@@ -72,8 +72,8 @@ package final class Symbolizer {
     var resolved = lookUp(address, functionStart: frame.functionStart, frame.kind)
     // The recording has no name; the files available now might have one.
     if let noted, !resolved.contains(where: { $0.function != nil }) { resolved = noted }
-    // A call from inlined code without a line is compiler glue: an inlined thunk that calls a specialized copy of the
-    // function after which it is named.
+    // A call from inlined code without a line is compiler glue: an inlined thunk that calls a specialized copy of its
+    // function.
     if frame.isReturnAddress {
       let called = resolved.first?.called
       // The outermost frame owns the code, even if a damaged file marks it as inlined.
@@ -120,7 +120,7 @@ package final class Symbolizer {
     guard let offset = module.fileOffset(of: address), let estimate = module.fileAddress(of: address) else {
       return [ResolvedFrame(function: nil, module: path, address: .runtime(address), missing: .notMapped)]
     }
-    // Without names a function still has a start, and all addresses in it belong to one function.
+    // Nameless functions still have a start, which all their addresses share.
     func nameless(_ reason: MissingNameReason) -> [ResolvedFrame] {
       let start = functionStart.flatMap { map.index(at: $0) == index ? module.fileAddress(of: $0) : nil }
       return [
@@ -159,7 +159,7 @@ package final class Symbolizer {
     }
     guard memoryMax < .max else { return }
     lookUpsSinceCheck += 1
-    // Summing up takes longer than a lookup.
+    // Summing up takes longer than a lookup, so it is done rarely.
     guard lookUpsSinceCheck >= 16 else { return }
     lookUpsSinceCheck = 0
     var total = byteCount
@@ -189,7 +189,7 @@ package final class Symbolizer {
     return state
   }
 
-  /// Opens the file of `module`, provided that it is still the file that ran.
+  /// Opens the file of `module` if it is still the file that ran.
   private func open(_ module: Module) -> ModuleState {
     guard module.isFile else { return openVDSO(module) }
     if let why = unread[module.path] { return .unusable(.unreadableFile(why)) }
@@ -212,7 +212,7 @@ package final class Symbolizer {
       } catch { reason = .unreadableFile(error.text) }
     }
     if let process {
-      // A file mapped by this process is verified by its location; a file mapped by another one only by its build ID.
+      // The location verifies a file mapped by this process. For other processes, only the build ID does.
       let isOwn = process == getpid()
       for other in ProcessFiles.paths(of: module, in: process) {
         let isKnown =
@@ -230,8 +230,8 @@ package final class Symbolizer {
     return .unusable(reason)
   }
 
-  /// Whether `image` is the file of `module`. Compares build-ids or, for files of this process without one, device and
-  /// inode.
+  /// Whether `image` is the file of `module`. Compares build IDs. For files of this process without one, compares
+  /// device and inode.
   private func isFile(_ image: ElfImage, of module: Module) -> Bool {
     guard image.buildID == module.buildID else { return false }
     guard module.buildID.isEmpty, process == getpid(), let mapped = module.identity,

@@ -1,6 +1,6 @@
 import CCulpritLinux
 
-/// Finds the unit of debug information that covers an address. `.debug_aranges` is read first, because it is short.
+/// Finds the unit of debug information that covers an address. Reads the short `.debug_aranges` first.
 struct UnitIndex {
   private struct Entry {
     var range: AddressRange
@@ -13,7 +13,7 @@ struct UnitIndex {
   private init(_ entries: [Entry]) {
     self.entries = entries.sorted {
       clinux_fork_yield()
-      // If two units claim the same code, the first one in the file takes precedence.
+      // If two units contain the same code, the first one in the file takes precedence.
       return $0.range.start != $1.range.start ? $0.range.start < $1.range.start : $0.unit > $1.unit
     }
     var highest: UInt64 = 0
@@ -23,7 +23,7 @@ struct UnitIndex {
     }
   }
 
-  /// Returns the offset of the unit that covers `address`; the one whose code starts last if there are several.
+  /// Returns the offset of the unit that covers `address`, or of several, the one whose code starts last.
   func unit(at address: UInt64) -> Int? {
     var place = entries.partitioningIndex { $0.range.start > address } - 1
     while place >= 0, highestEnd[place] > address {

@@ -1,10 +1,10 @@
--- What `culprit top` tells, of the rows that `culprit export --format=jsonl -o rows` has written, on one machine:
+-- The result of `culprit top` for the rows of `culprit export --format=jsonl -o rows`, computed on one machine:
 --
 --   $ cd rows && duckdb -csv <top.duckdb.sql
 --   signature,count,total_seconds,worst_seconds,first_seen,last_seen,hosts,versions,function
 --   1f3a09c2b7d4,4981,44800.713201533,13.499871226,2026-11-16T00:02:…,…,985,3,Catalog.rebuildIndex(for:)
 --
--- A stall counts once, also where it has been exported twice. Seconds are decimal numbers, and their sums exact.
+-- Stalls that were exported twice count once. Seconds are decimal numbers with exact sums.
 WITH stalls AS (
   SELECT
     host, stall,

@@ -1,11 +1,11 @@
-"""What `culprit top` tells, of the rows that `culprit export --format=jsonl -o rows` has written, with Spark: on one machine, or
-on as many as it runs on.
+"""The result of `culprit top` for the rows of `culprit export --format=jsonl -o rows`, computed by Spark on any
+number of machines.
 
     $ spark-submit top.spark.py rows
     signature,count,total_seconds,worst_seconds,first_seen,last_seen,hosts,versions,function
     1f3a09c2b7d4,4981,44800.713201533,13.499871226,2026-11-16T00:02:...,...,985,3,Catalog.rebuildIndex(for:)
 
-A stall counts once, also where it has been exported twice. Seconds are decimal numbers, and their sums exact.
+Stalls that were exported twice count once. Seconds are decimal numbers with exact sums.
 """
 
 import csv
@@ -51,7 +51,7 @@ def main() -> None:
         sys.exit("usage: spark-submit top.spark.py DIRECTORY")
     spark = (
         SparkSession.builder.appName("culprit top")
-        # Hosts that are called 007 are not called 7.
+        # A host with the name 007 must not become 7.
         .config("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
         .getOrCreate()
     )

@@ -1,4 +1,4 @@
-// The service of Hummingbird's own introduction.
+// The service of Hummingbird's introduction.
 
 import Foundation
 import Hummingbird

@@ -1,4 +1,4 @@
-// An HTTP service with SwiftNIO alone.
+// An HTTP service with SwiftNIO and no framework.
 
 import Foundation
 import NIOCore

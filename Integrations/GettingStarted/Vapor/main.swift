@@ -1,4 +1,4 @@
-// The service of Vapor's own template. It prints the address of its port, which is free.
+// The service of Vapor's template, on a free port. Prints its address.
 
 import Foundation
 import Vapor

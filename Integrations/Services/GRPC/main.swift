@@ -1,4 +1,4 @@
-// A gRPC Swift 2 service whose messages are texts. `tools/check-integrations` stalls it and reads its log.
+// A gRPC Swift 2 service with texts as messages. `tools/check-integrations` stalls it and reads its log.
 
 #if GRPC
   import Culprit

@@ -1,5 +1,5 @@
-// An HTTP service with a pool of one connection to PostgreSQL, whose socket is the first argument.
-// `tools/check-integrations` stalls it and reads its log.
+// An HTTP service with a pool of one PostgreSQL connection. The first argument is the socket.
+// `tools/check-integrations` stalls the service and reads its log.
 
 #if PostgreSQL
   import Culprit

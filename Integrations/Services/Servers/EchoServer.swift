@@ -3,9 +3,9 @@ import NIOCore
 import NIOPosix
 import Stalls
 
-/// Starts a TCP server on loopback that returns each line that it receives, which is one chunk.
+/// Starts a TCP server on loopback that echoes each line. A line must arrive as one chunk.
 ///
-/// `loop` blocks the event loop in `stallTheLoop()`. Other requests are answered by `answer`, in a watched section.
+/// `loop` blocks the event loop in `stallTheLoop()`. `answer` answers other requests, in a watched section.
 ///
 /// - Parameters:
 ///   - group: The event loops.
@@ -37,7 +37,7 @@ private final class EchoHandler: ChannelInboundHandler, Sendable {
         try await answer(request, watchdog)
       }
       try await channel.writeAndFlush(ByteBuffer(string: text))
-      // The end of the connection is the end of an answer of many lines.
+      // Closing the connection ends an answer with many lines.
       if request == "metrics" { try await channel.close() }
     }
   }

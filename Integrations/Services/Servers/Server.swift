@@ -3,7 +3,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// Starts a server on a free port of loopback, and prints its address.
+/// Starts a server on a free loopback port and prints its address.
 ///
 /// - Parameters:
 ///   - group: The event loops.
@@ -28,13 +28,13 @@ func startServer(
   return channel
 }
 
-/// Prints the line that the check waits for.
+/// Prints the line for which the check waits.
 public func printAddress(port: Int?) {
   print("listening on 127.0.0.1:\(port ?? 0)")
   fflush(nil)
 }
 
-/// Returns when the server has ended. SIGTERM closes its channel.
+/// Returns after the server has ended. SIGTERM closes the channel.
 public func waitForTermination(of channel: any Channel) async throws {
   signal(SIGTERM, SIG_IGN)
   let termination = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .main)

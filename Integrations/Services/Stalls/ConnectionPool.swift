@@ -6,11 +6,11 @@ public protocol ConnectionPool: Sendable {
   /// Holds the connection for two seconds.
   func runTheQuery() async throws
 
-  /// Waits for the connection, and returns it at once.
+  /// Waits for the connection, and returns it to the pool at once.
   func waitForTheConnection() async throws
 }
 
-/// A pool without a database. Its connection is a turn.
+/// A pool without a database: callers take turns.
 public actor ActorPool: ConnectionPool {
   /// The pool of the process.
   public static let shared = ActorPool()
@@ -26,7 +26,7 @@ public actor ActorPool: ConnectionPool {
     try await Task.sleep(for: .seconds(2))
   }
 
-  /// Waits for the connection, and returns it at once.
+  /// Waits for the connection, and returns it to the pool at once.
   public func waitForTheConnection() async {
     await lease()
     release()

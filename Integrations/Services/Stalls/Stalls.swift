@@ -1,19 +1,18 @@
 import Culprit
 import Foundation
 
-/// The requests of each service, in addition to `loop` and `metrics`.
+/// The requests of each service, besides `loop` and `metrics`.
 ///
-/// `echo` and `patient` are healthy. Each of the others blocks for longer than its threshold, which is 500 ms for a
-/// request and 1.5 s for a job.
+/// `echo` and `patient` are healthy. Other requests exceed their thresholds: 500 ms for requests, 1.5 s for jobs.
 public let requests = ["echo", "patient", "section", "job", "lock", "query", "pool"]
 
-/// Answers `request`, which is one of ``requests`` or `metrics`. The caller watches it.
+/// Answers `request`, one of ``requests`` or `metrics`. The caller must watch the request.
 ///
 /// - Parameters:
 ///   - request: The request.
 ///   - watchdog: The watchdog of the service.
 ///   - pool: The pool of `query` and `pool`.
-/// - Returns: The metrics, or the request itself.
+/// - Returns: The metrics, or `request`.
 /// - Throws: The errors of the pool, and cancellation.
 public func answer(
   _ request: String,
@@ -27,7 +26,7 @@ public func answer(
   case "lock": stallAtTheLock()
   case "query": try await pool.runTheQuery()
   case "pool":
-    // The connection is taken by `query`, which the client sends at the same time.
+    // The client sends `query`, which takes the connection, at the same time.
     while await !pool.isTaken { try await Task.sleep(for: .milliseconds(5)) }
     try await pool.waitForTheConnection()
   case "metrics": return watchdog.metrics.prometheusText()

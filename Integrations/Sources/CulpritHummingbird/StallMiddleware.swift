@@ -5,19 +5,19 @@ import Hummingbird
 ///
 ///     router.add(middleware: StallMiddleware(watchdog, threshold: .seconds(2), routes: ["/reports/{id}": .seconds(30)]))
 ///
-/// A request that exceeds its threshold is reported with the function that used the time. Its label is the method and
-/// the path. The request ends when the handler returns its response: the body of the response is written later.
+/// Reports a request that exceeds its threshold, with the function that used the time. The label is the method and the
+/// path. The request ends when the handler returns its response, before the body is written.
 public struct StallMiddleware<Context: RequestContext>: RouterMiddleware {
   private let watchdog: Watchdog
   private let threshold: Duration
   private let routes: [String: Duration]
 
-  /// Creates a middleware. Add it first, so that a request includes all other middleware.
+  /// Creates a middleware. Add it first, so requests include all other middleware.
   ///
   /// - Parameters:
   ///   - watchdog: The watchdog.
   ///   - threshold: The longest time a request can take; default: 2 s.
-  ///   - routes: The thresholds of routes that differ, by the path of the route: `/orders/{id}`.
+  ///   - routes: Different thresholds for routes, by the path of the route: `/orders/{id}`.
   public init(_ watchdog: Watchdog, threshold: Duration = .seconds(2), routes: [String: Duration] = [:]) {
     self.watchdog = watchdog
     self.threshold = threshold

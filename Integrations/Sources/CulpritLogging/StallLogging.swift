@@ -20,7 +20,7 @@ extension Watchdog {
     try self.init(Configuration(threshold: threshold, directory: directory), logger: logger)
   }
 
-  /// Starts a watchdog, or joins the one that is running, and logs its reports.
+  /// Starts a watchdog, or joins a running one, and logs its reports.
   ///
   /// - Parameters:
   ///   - configuration: The configuration.
@@ -31,14 +31,14 @@ extension Watchdog {
     log(to: logger)
   }
 
-  /// Sends everything that the watchdog reports to `logger`, instead of standard error.
+  /// Sends all output of the watchdog to `logger`, instead of standard error.
   ///
-  /// Each of these events is one line at the level `warning`, with metadata: a stall, a hang in progress, a leaked
+  /// Each of these events is a line with metadata at the level `warning`: a stall, a hang in progress, a leaked
   /// activity, an earlier run that did not end in order, each of its fatal hangs, a limitation, and a problem. The full
   /// text of a report follows at the level `debug`. Reports that were pending at an orderly end are logged in full.
-  /// Limitations and problems are logged now, and later ones together with the next report.
+  /// Limitations and problems are logged now, and new ones with the next report.
   ///
-  /// - Parameter logger: The logger. Its handler is called on threads of the watchdog and might block.
+  /// - Parameter logger: The logger. Threads of the watchdog call its handler, which might block.
   public func log(to logger: Logger) {
     let log = StallLog(logger)
     onStall { [weak self] report in
@@ -55,7 +55,7 @@ extension Watchdog {
 /// Writes a watchdog's events to a logger.
 private final class StallLog: Sendable {
   private let logger: Logger
-  /// The limitations and problems that have been logged.
+  /// The limitations and problems logged so far.
   private let logged = Mutex<Set<String>>([])
 
   init(_ logger: Logger) { self.logger = logger }
@@ -99,11 +99,11 @@ private final class StallLog: Sendable {
       ]
     )
     for hang in run.hangs { logger.warning("\(hang.report.headline)", metadata: metadata(of: hang.report)) }
-    // Reports that were pending at an orderly end are nowhere else.
+    // The log is the only output of reports that were pending at an orderly end.
     if !reports.isEmpty { logger.log(level: run.hangs.isEmpty ? .warning : .debug, "\(reports)") }
   }
 
-  /// Logs the limitations and problems that are new.
+  /// Logs new limitations and problems.
   func addState(of watchdog: Watchdog) {
     let status = watchdog.status
     for limitation in status.limitations where isNew(limitation.description) {

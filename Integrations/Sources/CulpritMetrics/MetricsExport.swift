@@ -12,11 +12,11 @@ extension Watchdog {
   /// of probes (`culprit_probe_latency_seconds`) and the durations of stalls (`culprit_stall_duration_seconds`) become
   /// `Timer`s: each value is recorded as the upper bound of its histogram bucket.
   ///
-  /// The export runs on a separate dispatch queue, so it continues while the threads of Swift concurrency are stuck.
-  /// It ends with ``MetricsExport/stop()``, or when the watchdog has stopped.
+  /// The export runs on a separate dispatch queue, so it continues while all threads of Swift concurrency are stuck. It
+  /// ends with ``MetricsExport/stop()``, or after the watchdog has stopped.
   ///
   /// - Parameter interval: The time between two exports; default: 15 s.
-  /// - Returns: The export, which does not have to be kept.
+  /// - Returns: The export, which does not have to be retained.
   @discardableResult
   public func exportMetrics(every interval: Duration = .seconds(15)) -> MetricsExport {
     let export = MetricsExport(self, every: interval)
@@ -80,11 +80,11 @@ private struct Series: Hashable {
 
   var dimensions: [(String, String)] { labels.map { ($0.name, $0.value) } }
 
-  /// Whether `name` is the sum or the count of a histogram that is recorded by a timer.
+  /// Whether `name` is the sum or count of a histogram that a timer records.
   static func isTimed(_ name: String) -> Bool { name.hasPrefix(durations) || name.hasPrefix(latencies) }
 }
 
-/// The recorders of all series, and what they have recorded so far.
+/// The recorders of all series, with the values recorded so far.
 private struct State {
   private struct Counter {
     let recorder: FloatingPointCounter
@@ -93,7 +93,7 @@ private struct State {
 
   private struct Histogram {
     let recorder: Timer
-    /// The recorded values of each bucket, and of the values above all buckets.
+    /// The number of values recorded in each bucket, and above all buckets.
     var counts: [UInt64] = []
   }
 

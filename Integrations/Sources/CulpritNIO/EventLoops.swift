@@ -7,17 +7,17 @@ extension Watchdog {
   ///
   ///     try watchdog.watch(MultiThreadedEventLoopGroup.singleton)
   ///
-  /// A small closure is submitted to each loop repeatedly. A closure that waits longer than the threshold is a stall of
-  /// the loop. Loops that have run their closure are sampled from an eighth of the threshold on.
+  /// Repeatedly submits a small closure to each loop. A closure that waits longer than the threshold is a stall of the
+  /// loop. After its first closure, a loop is sampled from an eighth of the threshold on.
   ///
-  /// Stop the watch, or the watchdog, before the group shuts down. Otherwise the watch ends with the first closure that
-  /// a loop discards, and SwiftNIO prints an error about the closure.
+  /// Stop the watch, or the watchdog, before the group shuts down. Otherwise the watch ends when a loop discards a
+  /// closure, and SwiftNIO prints an error about the closure.
   ///
   /// - Parameters:
   ///   - group: The event loops, for example `MultiThreadedEventLoopGroup.singleton`.
-  ///   - name: The group's name in reports. A loop has this name and its number: `nio #1`.
+  ///   - name: The group's name in reports. Loops have this name and a number: `nio #1`.
   ///   - threshold: The longest time a closure can wait, at least 10 ms; default: 200 ms.
-  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  ///   - scoped: Whether the watch ends when it is released. By default, it lasts until it is stopped.
   /// - Returns: The watch of all loops.
   /// - Throws: ``WatchdogError``. After an error, no loop is watched.
   @discardableResult
@@ -44,8 +44,8 @@ extension Watchdog {
   }
 }
 
-/// A probe in the queue of an event loop. A loop that has shut down releases it without running it, which ends the
-/// watch: a probe that never runs would count as a stall.
+/// A probe in the queue of an event loop. A loop that shuts down releases the probe without running it. This ends the
+/// watch, because a probe that never runs would count as a stall.
 private final class SubmittedProbe: Sendable {
   private let probe: @Sendable () -> Void
   private let end: WatchEnd
@@ -64,7 +64,7 @@ private final class SubmittedProbe: Sendable {
   }
 }
 
-/// Ends a watch, which might not have been returned yet.
+/// Ends a watch, even before the watch is available.
 private final class WatchEnd: Sendable {
   private struct State {
     weak var watch: WatchedProbe?
@@ -73,7 +73,7 @@ private final class WatchEnd: Sendable {
 
   private let state = Mutex(State())
 
-  /// Sets the watch to end.
+  /// Sets the watch that must end.
   func use(_ watch: WatchedProbe) {
     let isRequested = state.withLock { state in
       state.watch = watch
@@ -82,7 +82,7 @@ private final class WatchEnd: Sendable {
     if isRequested { watch.stop() }
   }
 
-  /// Ends the watch now, or as soon as it is set.
+  /// Ends the watch now, or as soon as ``use(_:)`` sets the watch.
   func request() {
     let watch = state.withLock { state in
       state.isRequested = true

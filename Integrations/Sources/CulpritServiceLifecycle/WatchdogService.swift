@@ -5,9 +5,9 @@ import ServiceLifecycle
 ///
 ///     let group = ServiceGroup(services: [WatchdogService(watchdog), server], logger: logger)
 ///
-/// The service runs until graceful shutdown or cancellation, and then stops the watchdog, which takes up to two seconds
-/// for pending reports. It never throws, so it never fails its group. A group shuts its services down in reverse order:
-/// as the first service, the watchdog also watches the shutdown of the others.
+/// The service runs until graceful shutdown or cancellation. It then stops the watchdog, which takes up to two seconds
+/// for pending reports. It never throws, so it never fails its group. A group shuts down in reverse order: as the first
+/// service, the watchdog also watches the shutdown of other services.
 public struct WatchdogService: Service {
   private let watchdog: Watchdog
 
@@ -16,7 +16,7 @@ public struct WatchdogService: Service {
 
   /// Waits for graceful shutdown or cancellation, then stops the watchdog.
   public func run() async {
-    // The error reports cancellation, which ends the wait like graceful shutdown.
+    // Cancellation throws, and ends the wait like graceful shutdown.
     try? await gracefulShutdown()
     await watchdog.stop()
   }

@@ -4,15 +4,15 @@ import Synchronization
 import Testing
 
 extension Trait where Self == StallLimit {
-  /// Fails a test that takes longer than `limit`, while it hangs, with a report that names the function, its line, and
-  /// the owner of the lock that it waits for.
+  /// Fails a test that takes longer than `limit`, while it hangs. The report names the function, its line, and the
+  /// owner of an awaited lock.
   ///
   ///     @Test(.stallLimit(.seconds(1))) func transfersBetweenAccounts() async throws { … }
   ///
-  /// For a suite, the limit applies to each of its tests. Tests can run in parallel. Unlike `.timeLimit`, the test
+  /// For a suite, the limit applies to each test. Tests can run in parallel. Unlike with `.timeLimit`, the test
   /// continues: use both for tests that never end.
   ///
-  /// - Parameter limit: The longest time of the test; less than 10 ms counts as 10 ms.
+  /// - Parameter limit: The longest time of the test, at least 10 ms.
   /// - Returns: The trait.
   public static func stallLimit(_ limit: Duration) -> Self { Self(limit: limit) }
 }
@@ -24,7 +24,7 @@ public struct StallLimit: TestTrait, SuiteTrait, TestScoping {
   /// Whether the limit applies to each test of a suite: `true`.
   public var isRecursive: Bool { true }
 
-  /// Runs `function` as a watched section. Records an issue as soon as the section exceeds the limit.
+  /// Runs `function` as a watched section. Records an issue once the section exceeds the limit.
   ///
   /// - Parameters:
   ///   - test: The test.
@@ -39,8 +39,8 @@ public struct StallLimit: TestTrait, SuiteTrait, TestScoping {
     guard testCase != nil else { return try await function() }
     let watchdog = try TestWatchdog.shared.get()
     let reports = AsyncStream.makeStream(of: String.self)
-    // Inherits the current test, to which issues belong. Runs on the thread that yields the report: the threads of
-    // Swift concurrency might all be stuck in tests.
+    // Inherits the current test, which owns the issues. Runs on the thread that yields the report, because all threads
+    // of Swift concurrency might be stuck in tests.
     let issues = Task(executorPreference: CallingThread()) {
       for await report in reports.stream {
         Issue.record("exceeded its stall limit of \(limit)\n\(report)", sourceLocation: test.sourceLocation)
@@ -54,7 +54,7 @@ public struct StallLimit: TestTrait, SuiteTrait, TestScoping {
         label: test.name,
         threshold: limit,
         onStall: { event in
-          // A test that has ended in the meantime was in time.
+          // A test that has ended meanwhile was in time.
           guard !isDecided.exchange(true, ordering: .acquiringAndReleasing) else { return }
           reports.continuation.yield(report(of: event)?.description ?? event.description)
           reports.continuation.finish()
@@ -70,8 +70,8 @@ public struct StallLimit: TestTrait, SuiteTrait, TestScoping {
   }
 }
 
-/// Returns the report of a test that exceeds its limit. The sampler can be behind when many tests start at once, so this
-/// waits up to 2 s for the stacks of lock owners.
+/// Returns the report of a test that exceeds its limit. Waits up to 2 s for the stacks of lock owners, because the
+/// sampler can lag when many tests start at once.
 private func report(of event: StallEvent) -> StallReport? {
   var report = event.report()
   for _ in 0..<20 where report?.waitChains.contains(where: { $0.links.contains { $0.stack == nil } }) != false {
@@ -85,13 +85,13 @@ private func report(of event: StallEvent) -> StallReport? {
 private enum TestWatchdog {
   static let shared = Result<Watchdog, WatchdogError> { () throws(WatchdogError) in
     let watchdog = try Watchdog()
-    // Stalls of tests are issues, not reports on standard error.
+    // Test stalls are issues, not reports on standard error.
     watchdog.onStall { _ in }
     return watchdog
   }
 }
 
-/// Runs each job of a task on the thread that makes the job ready.
+/// Runs each job of a task on the thread that made the job ready.
 private final class CallingThread: TaskExecutor {
   func enqueue(_ job: consuming ExecutorJob) { UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor()) }
 }

@@ -3,22 +3,22 @@ import Synchronization
 import Tracing
 
 extension Watchdog {
-  /// Runs `body` as a request, and adds an event to the active span if the request exceeds `threshold`.
+  /// Runs `body` as a request. Adds an event to the active span if the request exceeds `threshold`.
   ///
   ///     try await withSpan("GET /orders/{id}") { _ in
   ///       try await watchdog.withTracedRequest(threshold: .seconds(2)) { try await handle(request) }
   ///     }
   ///
-  /// The event `culprit.stall` has the attributes of ``StallReport/metadata``: the function, file and line that used the
-  /// time so far. A request that ends before its samples are analyzed has an event with the source alone. The stall is
-  /// also reported.
+  /// The event `culprit.stall` has the attributes of ``StallReport/metadata``: the function, file and line that used
+  /// the time so far. If the request ends before its samples are analyzed, the event contains only the source. The
+  /// stall is also reported.
   ///
   /// - Parameters:
   ///   - name: The name of the kind of request in reports.
   ///   - label: The request in reports; default (`nil`): the operation name of the span.
-  ///   - threshold: The longest time the request can take; less than 10 ms counts as 10 ms.
-  ///   - span: The span; default (`nil`): the span of the current service context. Some tracers cannot find it:
-  ///     pass the span to those.
+  ///   - threshold: The longest time the request can take, at least 10 ms.
+  ///   - span: The span; default (`nil`): the span of the current service context. Some tracers cannot find the span
+  ///     and need this argument.
   ///   - isolation: The actor that `body` runs on; default: the caller's.
   ///   - body: The work.
   /// - Returns: The result of `body`.
@@ -46,7 +46,7 @@ extension Watchdog {
   }
 }
 
-/// The event of one request in its span, added once.
+/// The event of one request in its span, added at most once.
 private final class StallSpanEvent: Sendable {
   private enum State {
     case inTime
@@ -70,7 +70,7 @@ private final class StallSpanEvent: Sendable {
   /// Adds the event of a stall that is still being analyzed. Called before the span ends.
   func finish() { if let stall = take() { span.addEvent(SpanEvent(stall, nil)) } }
 
-  /// Returns the stall of an event that has not been added yet, and marks the event as added.
+  /// Returns the stall if its event has not been added yet, and marks the event as added.
   private func take() -> StallEvent? {
     state.withLock { state in
       guard case .late(let stall) = state else { return nil }

@@ -23,7 +23,7 @@ extension Application {
     /// - Parameters:
     ///   - directory: The directory for saved stalls; default (`nil`): nothing is saved.
     ///   - requests: The longest time a request can take; default: 2 s.
-    ///   - routes: The thresholds of routes that differ, by the path of the route: `/orders/:id`.
+    ///   - routes: Different thresholds for routes, by the path of the route: `/orders/:id`.
     ///   - loops: The longest time an event loop can be stuck; default: 200 ms.
     /// - Returns: The watchdog.
     /// - Throws: The errors of `Watchdog(_:)`.
@@ -40,12 +40,12 @@ extension Application {
     /// Starts a watchdog and watches the application: its event loops, the threads of Swift concurrency, and each
     /// request. Reports go to the application's logger. The watchdog stops when the application shuts down.
     ///
-    /// Call it once, before other middleware is added: a request includes the middleware that is added later.
+    /// Call this once, before adding other middleware, because requests include only middleware that is added later.
     ///
     /// - Parameters:
     ///   - configuration: The configuration. Its threshold is the longest time a task can wait for a thread.
     ///   - requests: The longest time a request can take; default: 2 s.
-    ///   - routes: The thresholds of routes that differ, by the path of the route: `/orders/:id`.
+    ///   - routes: Different thresholds for routes, by the path of the route: `/orders/:id`.
     ///   - loops: The longest time an event loop can be stuck; default: 200 ms.
     /// - Returns: The watchdog.
     /// - Throws: The errors of `Watchdog(_:)`.

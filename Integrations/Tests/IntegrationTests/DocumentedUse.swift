@@ -1,4 +1,4 @@
-// The code of the documentation that uses products of this package. `DocumentedUseTests` compares its lines with the pages.
+// Code of the documentation that uses products of this package. `DocumentedUseTests` compares it with the pages.
 
 import Culprit
 import CulpritHummingbird

@@ -10,7 +10,7 @@ extension SerialTests {
       let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
       let watchdog = try Watchdog()
       try watchdog.watch(group, named: "stuck", threshold: .seconds(1))
-      // The first probe shows which thread runs the loop.
+      // The first probe identifies the thread of the loop.
       func probes() -> UInt64? { watchdog.metrics.sources.first { $0.source.name == "stuck #1" }?.latencies?.count }
       while probes() ?? 0 == 0 { try await Task.sleep(for: .milliseconds(5)) }
       let semaphore = DispatchSemaphore(value: 0)

@@ -6,7 +6,7 @@ import Testing
 
 extension SerialTests {
   @Suite(.timeLimit(.minutes(1))) struct ServiceTests {
-    /// Ends the group as soon as it runs.
+    /// Shuts down the group as soon as this service runs.
     private struct Ending: Service {
       let group: AsyncStream<ServiceGroup>
 

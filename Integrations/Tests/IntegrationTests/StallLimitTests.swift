@@ -3,7 +3,7 @@ import Dispatch
 import Foundation
 import Testing
 
-/// Expects one issue of each test case, whose text has these words.
+/// Expects one issue of each test case, with `words` in its text.
 private struct ExpectedIssue: TestTrait, TestScoping {
   /// Signaled when the issue of the test case is recorded.
   @TaskLocal static var isRecorded = DispatchSemaphore(value: 0)
@@ -30,7 +30,7 @@ private struct ExpectedIssue: TestTrait, TestScoping {
 
 private let lock = NSLock()
 
-/// Holds the lock from the signal of `isHeld` to that of `isRecorded`.
+/// Holds the lock until `isRecorded` is signaled. Signals `isHeld` first.
 @inline(never) private func holdTheLock(_ isHeld: DispatchSemaphore, _ isRecorded: DispatchSemaphore) {
   lock.withLock {
     isHeld.signal()

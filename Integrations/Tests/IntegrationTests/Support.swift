@@ -2,10 +2,10 @@ import Culprit
 import Foundation
 import Testing
 
-/// Tests that run one at a time: a process has one observer, and each test starts and stops watches.
+/// Tests that run one at a time, because a process has one observer, and tests start and stop watches.
 @Suite(.serialized) enum SerialTests {}
 
-/// Blocks the calling thread until `isDone`. Its name is the culprit that tests expect.
+/// Blocks the calling thread until `isDone` is true. Tests expect this function as the culprit.
 @inline(never) func blockUntil(_ isDone: () -> Bool) { while !isDone() { Thread.sleep(forTimeInterval: 0.005) } }
 
 /// Blocks the calling thread until `semaphore` is signaled.
@@ -17,7 +17,7 @@ extension Watchdog {
     onStallBegan { if $0.source.name == name { body() } }
   }
 
-  /// Blocks a section of this name until its stall has begun.
+  /// Blocks a section called `name` until its stall has begun.
   func stallSection(_ name: String) {
     let semaphore = DispatchSemaphore(value: 0)
     onStallBegan(of: name) { semaphore.signal() }

@@ -49,7 +49,7 @@ extension StallReport {
       public static let threadEnd = Kind(rawValue: "threadEnd")
       /// The work waited for a signal from an object without an owner: a semaphore, a condition, a group.
       public static let signal = Kind(rawValue: "signal")
-      /// An awaited operation was not done.
+      /// An awaited operation had not finished.
       public static let awaiting = Kind(rawValue: "awaiting")
       /// A child process had not ended.
       public static let childProcess = Kind(rawValue: "childProcess")
@@ -73,7 +73,7 @@ extension StallReport {
       public static let sleep = Kind(rawValue: "sleep")
       /// The cause is unknown.
       public static let unknown = Kind(rawValue: "unknown")
-      /// All known kinds. Equal shares are sorted in this order: fixable causes first.
+      /// All known kinds. Causes with equal shares are sorted in this order: fixable ones first.
       package static let all: [Kind] = [
         .deadlock, .lock, .initialization, .loader, .threadEnd, .signal, .awaiting, .childProcess, .interProcess,
         .network,
@@ -86,7 +86,7 @@ extension StallReport {
   public struct Counts: Hashable, Sendable, Codable {
     /// How often the thread was scheduled; `nil` if unknown.
     public var timeslices: UInt64?
-    /// How often the thread gave up the CPU to wait. `nil` if unknown, as are the thread's counts below.
+    /// How often the thread gave up the CPU to wait. `nil` if unknown, like all counts of the thread.
     public var voluntarySwitches: UInt64?
     /// How often the thread was preempted.
     public var involuntarySwitches: UInt64?

@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-// Converts numeric codes of files and the observer to the strings of reports, which must not change when code is
+// Converts numeric codes of files and the observer to the strings of reports. The strings must not change when code is
 // renamed.
 
 extension StallReport.Source {
@@ -62,9 +62,9 @@ extension StallReport.Note.Kind {
     case .unwatched: self = .unwatched
     case .overlap: self = .overlap
     case .fileLock: self = .fileLock
-    // Part of the evidence.
+    // Shown as part of the evidence.
     case .spared: self = StallReport.Note.Kind(rawValue: "spared")
-    // Part of the report's group.
+    // Shown in the report's group.
     case .count: self = StallReport.Note.Kind(rawValue: "count")
     case .sharedLabel: self = .sharedLabel
     case .likely: self = .likely
@@ -146,7 +146,7 @@ extension StallReport.Process {
 }
 
 extension StallReport.Function {
-  /// Converts a frame. ``displayName`` is final only when all functions of the report are known.
+  /// Converts a frame. ``displayName`` becomes final once all functions of the report are known.
   package init(_ content: FrameContent, _ rules: OwnershipRules) {
     let frame = content.resolved
     self.init(

@@ -9,7 +9,7 @@ extension ReportCode {
   public var description: String { rawValue }
 }
 
-/// A duration, in JSON a number of seconds, rounded to nanoseconds so that encoding preserves it.
+/// A duration, in JSON a number of seconds. Rounded to nanoseconds, which encoding preserves.
 package struct Seconds: Hashable, Sendable, Codable, Comparable {
   package var duration: Duration
 
@@ -71,8 +71,8 @@ extension StallReport {
   public struct Function: Hashable, Sendable, Codable {
     /// The short name, at most 100 characters, identical in every report.
     public var name: String
-    /// The name to print, with the closure's number, or the function's module, file or types, if the report contains
-    /// another function of the same name. Unnamed functions of a library share one name.
+    /// The name to print. If another function in the report has an equal name, the closure's number, or the function's
+    /// module, file or types are included. Unnamed functions of a library share one name.
     public var displayName: String
     /// The full demangled name; `nil` if there is none.
     public var fullName: String?
@@ -88,7 +88,7 @@ extension StallReport {
     public var isOwn: Bool
     /// Whether the compiler inlined the function into its caller, the next function of the stack.
     public var isInlined: Bool
-    /// Whether the function is an async function that is not on the thread's stack and resumes at this location.
+    /// Whether the function is an async caller that is not on the thread's stack and resumes at this location.
     public var isAwaiting: Bool
     /// The address of the code.
     public var address: Address
@@ -209,7 +209,7 @@ extension StallReport {
 
     /// The time suspended at an `await`.
     public var suspended: Duration { suspendedSeconds.duration }
-    /// The time ready to run, waiting for a thread. The stacks of this time are those of the work that ran meanwhile.
+    /// The time ready to run, waiting for a thread. Its stacks show the work that ran meanwhile.
     public var ready: Duration { readySeconds.duration }
   }
 
@@ -293,7 +293,7 @@ extension StallReport.Source {
   }
 }
 
-/// Data that accompanies a value without being part of it: all values are equal.
+/// Data that accompanies a value but is not part of it. All instances compare as equal.
 package struct Aside<Value: Sendable>: Hashable, Sendable {
   package var value: Value
 

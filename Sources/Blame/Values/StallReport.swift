@@ -37,23 +37,23 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var verdictReason: String?
   /// The culprit function; `nil` if no single function is to blame.
   public var culprit: Finding?
-  /// The functions among which the culprit merely divides its time, heaviest first; empty if the culprit itself works.
+  /// The functions among which the culprit divides its time, heaviest first; empty if the culprit itself works.
   public var parts: [Finding]
   /// The function in which the task was suspended, with its share of the stall; `nil` unless ``verdict`` is
-  /// ``Verdict/suspended``. If another application function awaited it, ``callers`` contains the innermost one.
+  /// ``Verdict/suspended``. ``callers`` contains the innermost other application function that awaited it.
   public var suspendedIn: Finding?
-  /// The application functions that called the culprit, heaviest first. Each has the time of the culprit below it.
+  /// The application functions that called the culprit, heaviest first. Their times include only calls of the culprit.
   public var callers: [Finding]
-  /// If ``callers`` is a single function with all of the culprit's time: its callers, nearest first.
+  /// If ``callers`` is a single function with all of the culprit's time, the callers of that function, nearest first.
   public var outerCallers: [Finding]
-  /// The culprit's callees, heaviest first, at most eight. Each has its time below the culprit.
+  /// The culprit's callees, heaviest first, at most eight. Their times include only calls from the culprit.
   public var callees: [Finding]
   package var ownSeconds: Seconds
   /// The function of a dependency, or the application's callback, that took most of the culprit's time.
   public var spentIn: Finding?
-  /// If no function is to blame: the function at the end of the heaviest path.
+  /// The function at the end of the heaviest path, if no function is to blame.
   public var dominant: Finding?
-  /// The other application functions with a share, heaviest first; only the first of ``contenderCount``.
+  /// Other application functions with a share, heaviest first. ``contenderCount`` includes omitted ones.
   public var contenders: [Finding]
   /// The number of contenders.
   public var contenderCount: Int
@@ -70,8 +70,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var waitingWork: WaitingWork?
   /// The times in which no thread ran the task; `nil` if there are none.
   public var taskTimes: TaskTimes?
-  /// The chains of lock waits with the locks' owners, heaviest first; empty if the work waited for no lock or this is
-  /// unknown.
+  /// The chains of lock waits with the locks' owners, heaviest first; empty without known lock waits.
   public var waitChains: [WaitChain]
   /// The causes of the stall, heaviest first. The first one is the primary cause. The shares add up to the stall. Empty
   /// if there is no sample.
@@ -80,7 +79,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var counts: Counts?
   /// The phases of the stall in order of time; empty if there is only one, or if several threads worked.
   public var timeline: [Stretch]
-  /// The stalls that the report represents; `nil` if it represents one.
+  /// The stalls that the report represents; `nil` for a single stall.
   public var group: Group?
   /// Notes about the stall, in order of time.
   public var notes: [Note]
@@ -117,9 +116,9 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
 
   /// The threshold of the work item.
   public var threshold: Duration { thresholdSeconds.duration }
-  /// The duration of the work. If its end was not observed, the time for which it was known to run.
+  /// The duration of the work, or without an observed end, the time for which the work is known to have run.
   public var duration: Duration { durationSeconds.duration }
-  /// The age at which the stall became a hang; `nil` if it did not.
+  /// The age at which the stall became a hang; `nil` for other stalls.
   public var hang: Duration? { hangSeconds?.duration }
   /// The culprit's self time.
   public var ownTime: Duration { ownSeconds.duration }
@@ -149,7 +148,7 @@ extension StallReport {
     public static let culprit = Verdict(rawValue: "culprit")
     /// No application function holds half of the stall.
     public static let noSingleCulprit = Verdict(rawValue: "noSingleCulprit")
-    /// No function is to blame: the task was suspended while its work continued elsewhere, in a callback, on a queue or
+    /// No function is to blame. The task was suspended while its work continued elsewhere: in a callback, on a queue or
     /// in another library.
     public static let suspended = Verdict(rawValue: "suspended")
     /// No stack was captured.
@@ -204,7 +203,7 @@ extension StallReport {
 
   /// A function and its share of the stall.
   public struct Finding: Hashable, Sendable, Codable {
-    /// The function, with the address and location of the heaviest place in it.
+    /// The function, with its heaviest address and location.
     public var function: Function
     /// The share of the stall, from 0 to 1.
     public var share: Double
@@ -276,7 +275,7 @@ extension StallReport {
     public var activity: Activity
     /// The current label of the work; empty if there is none.
     public var label: String
-    /// The kernel's thread ID if several threads work on the source; `nil` for the report's ``StallReport/thread``.
+    /// The kernel's thread ID if several threads work on the source; `nil` for ``StallReport/thread``.
     public var threadID: Int32?
 
     /// The age of the work item.
@@ -298,7 +297,7 @@ extension StallReport {
   public struct QueueProgress: Hashable, Sendable, Codable {
     /// Whether the first waiting item was unchanged in most samples.
     public var stoodStill: Bool
-    /// If ``stoodStill``, the number of consecutive samples with an unchanged first item; otherwise, the number of
+    /// If ``stoodStill``, the number of consecutive samples with an unchanged first item. Otherwise, the number of
     /// neighbouring samples between which the queue took up work.
     public var samples: Int
     /// The number of samples with a known state.
@@ -309,7 +308,7 @@ extension StallReport {
   public struct WaitingWork: Hashable, Sendable, Codable {
     /// The maximum number of waiting items, without the watchdog's probe.
     public var count: Int
-    /// Whether there might have been more, because counting is limited.
+    /// Whether ``count`` is a lower bound, because counting is limited.
     public var isLowerBound: Bool
     package var oldestSeconds: Seconds?
     /// The longest observed wait of an item; `nil` if unknown.
@@ -320,11 +319,11 @@ extension StallReport {
   public struct Group: Hashable, Sendable, Codable {
     /// The start of the first stall.
     public var since: Timestamp
-    /// The number of stalls of the source since then.
+    /// The number of the source's stalls from ``since`` on.
     public var count: Int
-    /// The number of these stalls that were suspended or blocked at the same place as the reported stall.
+    /// The number of stalls of the group suspended or blocked at the place of the reported stall.
     public var atSamePlace: Int
-    /// The number of stalls without a record, which only this report counts; -1 if another report counts this stall.
+    /// The number of unrecorded stalls counted only by this report; -1 if another report counts this stall.
     public var unrecordedCount: Int
     package var unrecordedSeconds: Seconds
     /// The total time of the stalls without a record.
@@ -367,7 +366,7 @@ extension StallReport {
       public static let fileLock = Kind(rawValue: "fileLock")
       /// Other work with the same label stalled simultaneously. The title is its source, the text its report ID.
       public static let sharedLabel = Kind(rawValue: "sharedLabel")
-      /// The work might have been several jobs of a task, because system calls that show its pauses were refused.
+      /// The work might have been several jobs of a task: system calls that show its pauses were refused.
       public static let likely = Kind(rawValue: "likely")
       /// Other work ran while this work was suspended, and might have held the awaited resource. The title is its label,
       /// the text its report ID if it stalled.
@@ -383,17 +382,17 @@ extension StallReport {
     public var noStack: [Count]
     /// The numbers of stacks without outermost callers, by reason.
     public var missingCallers: [Count]
-    /// The number of these stacks that were completed from a stack near in time with equal functions.
+    /// The number of stacks completed from a stack near in time with equal functions.
     public var completedCount: Int
-    /// The number of stacks whose outermost callers come from an earlier stack, at the same stack addresses.
+    /// The number of stacks with outermost callers from an earlier stack at equal stack addresses.
     public var joinedCount: Int
-    /// The number of stacks with unnamed async callers, which are left out.
+    /// The number of stacks with unnamed async callers, which are omitted.
     public var unknownCallersCount: Int
-    /// The number of samples that were taken and lost.
+    /// The number of samples that were taken but lost.
     public var lostCount: UInt64
     /// The number of samples skipped because Culprit's threads had used up their CPU time.
     public var skippedCount: Int
-    /// The number of recorded samples that were left out, evenly distributed, because there are very many.
+    /// The number of recorded samples omitted, evenly, because there are very many.
     public var omittedCount: Int
     /// Whether the file was truncated or damaged.
     public var isDamaged: Bool
@@ -405,7 +404,7 @@ extension StallReport {
     /// The time in which the process could not run (stopped, frozen, suspended). Not part of the stall's duration.
     public var gap: Duration { gapSeconds.duration }
 
-    /// A reason and the number of samples with it.
+    /// A reason and the number of samples with this reason.
     public struct Count: Hashable, Sendable, Codable {
       /// The reason.
       public var reason: Reason

@@ -16,11 +16,10 @@ public struct ThreadsReport: Hashable, Sendable, Codable {
     public var threads: [StallReport.Thread]
     /// The activity of the threads.
     public var activity: StallReport.Activity
-    /// The lock for which the threads wait; `nil` if there is none or it is unknown. The other threads of a stall have
-    /// none.
+    /// The lock for which the threads wait; `nil` if there is none, if it is unknown, and for other threads of a stall.
     public var lock: Lock?
     /// The object of the threads' system call, such as `/srv/journal.db` or `a socket to 10.0.0.3:5432`; `nil` if it is
-    /// unknown, or the threads have different ones. The other threads of a stall have none.
+    /// unknown, if the threads have different ones, and for other threads of a stall.
     public var target: String?
     /// The stack of the first thread, innermost first; empty if there is none.
     public var functions: [StallReport.Function]
@@ -38,7 +37,7 @@ public struct ThreadsReport: Hashable, Sendable, Codable {
     public var address: UInt64
     /// The thread that held the lock when the waiting thread was captured.
     public var owner: StallReport.Thread
-    /// Whether the owner had ended, so that no thread can release the lock.
+    /// Whether the owner had ended. No thread can then release the lock.
     public var hasOwnerEnded: Bool
   }
 

@@ -12,7 +12,7 @@ extension StallReport {
     public var sampleCount: Int
     /// Whether the last link leads back to a thread of the chain.
     public var isCycle: Bool
-    /// Whether the cycle is permanent: no wait has a timeout, and each thread was found twice in the cycle, without CPU
+    /// Whether the cycle is permanent. No wait has a timeout, and each thread was found in the cycle twice, without CPU
     /// use in between or with a wait that the kernel refused.
     public var isDeadlock: Bool
 
@@ -20,7 +20,7 @@ extension StallReport {
     public var time: Duration { seconds.duration }
   }
 
-  /// A thread that held an object for which another one waited.
+  /// A thread that held an object for which another thread waited.
   public struct WaitLink: Hashable, Sendable, Codable {
     /// The kind of the object.
     public var kind: Kind
@@ -28,9 +28,9 @@ extension StallReport {
     public var address: UInt64
     /// The holding thread.
     public var holder: Thread
-    /// Whether the thread had ended, so that no thread could release the object.
+    /// Whether the thread had ended. No thread could then release the object.
     public var hasHolderEnded: Bool
-    /// Whether the holder was observed only once, or the waiting function's name does not confirm the wait.
+    /// Whether the holder was observed only once, or no function name confirms the wait.
     public var isLikely: Bool
     /// The culprit function of the holding thread, with its share of the thread's sampled time; `nil` if no single
     /// function is to blame or the thread was not sampled.
@@ -55,7 +55,7 @@ extension StallReport {
       public static let threadEnd = Kind(rawValue: "threadEnd")
       /// A dispatch queue on which the thread ran work (`sync`).
       public static let queue = Kind(rawValue: "queue")
-      /// A stream of the C library, a `FILE`. `print` and `printf` use one.
+      /// A stream of the C library, a `FILE`, as `print` and `printf` use.
       public static let stream = Kind(rawValue: "stream")
       /// A one-time initialization that the thread ran: `std::call_once`, a static variable of a C++ function.
       public static let initialization = Kind(rawValue: "initialization")

@@ -1,7 +1,7 @@
 import CulpritStallRecord
 import CulpritSymbols
 
-/// Writes one line and JSON object per address.
+/// Writes a line with a JSON object for each address.
 struct AddressJSON {
   /// Encoded members `function` and `rawName`, by the location of the name in the file.
   private var functions: [UnsafeRawPointer: [UInt8]] = [:]
@@ -69,7 +69,7 @@ struct AddressJSON {
 }
 
 extension [UInt8] {
-  /// Appends digits ten times as fast as interpolation.
+  /// Appends decimal digits, ten times as fast as interpolation.
   mutating func append(decimal number: UInt64) {
     if number >= 10 { append(decimal: number / 10) }
     append(UInt8(ascii: "0") + UInt8(number % 10))
@@ -81,7 +81,7 @@ extension [UInt8] {
     append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
   }
 
-  /// Appends without the cost of a string.
+  /// Appends text without creating a string.
   fileprivate mutating func append(text: StaticString) { text.withUTF8Buffer { append(contentsOf: $0) } }
 
   fileprivate mutating func append(quoted text: String) { append(contentsOf: quotedJSON(text).utf8) }

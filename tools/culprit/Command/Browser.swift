@@ -1,18 +1,18 @@
 import Glibc
 
 enum Browser {
-  /// The first existing command in the colon-separated BROWSER, or else xdg-open.
+  /// The first available command of the colon-separated BROWSER, or else xdg-open.
   static var command: String? {
     let wanted = Terminal.environment("BROWSER") ?? ""
     let candidates = wanted.split(separator: ":").map(String.init) + ["xdg-open"]
     return candidates.first { Pager.exists($0) }
   }
 
-  /// Opens the file. The path replaces "%s" in `command`, or else follows it.
+  /// Opens the file. The path replaces "%s" in `command`, or is appended.
   ///
   /// - Throws: ``InputError`` if the command cannot be started or fails.
   static func open(_ path: String, _ command: String) throws(InputError) {
-    // As an argument of the script, the path is not interpreted by the shell.
+    // The shell does not interpret the path, which is an argument of the script.
     let script =
       command.firstRange(of: "%s").map { command.replacingCharacters(in: $0, with: "\"$1\"") } ?? "\(command) \"$1\""
     let arguments = ["sh", "-c", script, "sh", path]
@@ -22,7 +22,7 @@ enum Browser {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // The child must receive the signals that this program blocks.
+    // The child must receive the signals blocked by this program.
     var mask = Interruption.maskOfChildren
     posix_spawnattr_setsigmask(&attributes, &mask)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))

@@ -60,7 +60,7 @@ func helpOfFamily() -> String {
 }
 
 extension OptionTable {
-  /// Conversion to ASCII must precede the layout because it can lengthen texts.
+  /// ASCII text can be longer, so the conversion must precede the layout.
   fileprivate var inASCII: OptionTable {
     var table = self
     table.usage = usage.map(\.inASCII)
@@ -153,7 +153,7 @@ private let manualTable = OptionTable(
 private func runManual(_ parsed: OptionTable.Arguments) throws -> Bool {
   if let directory = parsed.value("output") {
     guard parsed.operands.isEmpty else { throw UsageError("--output writes all pages: it takes no COMMAND") }
-    // An empty name would put the pages into the root directory.
+    // With an empty name, pages would be written to the root directory.
     guard !directory.isEmpty else { throw InputError(directory, ENOENT) }
     for path in directory.indices.filter({ directory[$0] == "/" }).map({ directory[..<$0] }) + [directory[...]] {
       guard !path.isEmpty, mkdir(String(path), 0o755) != 0, errno != EEXIST else { continue }

@@ -38,7 +38,7 @@ func runDump(_ parsed: OptionTable.Arguments) throws -> Bool {
   }
   let text = try TextOutput(parsed, width: 100)
   let socket = try ControlSocket(of: id)
-  // The captures take at most ten seconds.
+  // A dump takes at most ten seconds.
   let patience: UInt64 = 20
   guard let answer = try socket.ask(isJSON ? "dump json" : "dump text \(text.style.width)", within: patience) else {
     throw InputError(description: "\(socket.silence(patience)); try: culprit report \(id)")
@@ -47,14 +47,14 @@ func runDump(_ parsed: OptionTable.Arguments) throws -> Bool {
   return true
 }
 
-/// Returns the process if the operand is a number and not a file.
+/// Returns the process if the operand is a number without a file of this name.
 func process(namedBy operands: [String]) -> Int32? {
   guard operands.count == 1, let id = Int32(operands[0]), id > 0, access(operands[0], F_OK) != 0 else { return nil }
   return id
 }
 
-/// Returns paths of unnamed files with the stalls under way in process `id`. If it does not answer, these are the stalls
-/// that its watchdog noted in the stall directory without allocating memory.
+/// Returns paths of unnamed files with the stalls under way in process `id`. If the process does not answer, returns
+/// the stalls that its watchdog noted in the stall directory without allocating memory.
 func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
   let socket = try ControlSocket(of: id)
   let patience: UInt64 = 10
@@ -78,7 +78,7 @@ func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
   for bytes in stalls {
     let descriptor = OverflowFile.open()
     guard descriptor >= 0 else { throw InputError("a temporary file", errno) }
-    // A short write to a regular file means a full disk.
+    // A short write to a regular file means that the disk is full.
     guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count else { throw InputError("a temporary file", errno) }
     paths.append("/proc/self/fd/\(descriptor)")
   }
@@ -87,7 +87,7 @@ func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
 
 /// A connection to the control socket of a process.
 private struct ControlSocket: ~Copyable {
-  /// The process, as messages name it.
+  /// The process's name in messages.
   let name: String
   private let descriptor: Int32
   private let path: String
@@ -101,9 +101,9 @@ private struct ControlSocket: ~Copyable {
     "\(name): no answer within \(seconds) s; a thread might hold the lock of its allocator"
   }
 
-  /// Sends `request`. Returns the answer; `nil` if there is none within `seconds`.
+  /// Sends `request`. Returns the answer, or `nil` if none arrives within `seconds`.
   ///
-  /// - Throws: ``InputError`` with the reason if the process refuses or ends.
+  /// - Throws: ``InputError`` with the reason if the process refuses the request or ends.
   func ask(_ request: String, within seconds: UInt64) throws(InputError) -> [UInt8]? {
     let deadline = clinux_clock_ns() &+ seconds &* 1_000_000_000
     let line = Array("\(request)\n".utf8)
@@ -128,10 +128,10 @@ private struct ControlSocket: ~Copyable {
     return Array(answer.dropFirst())
   }
 
-  /// The stall files for the stalls that the watchdog noted because its recorder could not record them.
+  /// Stall files for the stalls that the watchdog noted because the recorder could not record them.
   var notedStalls: [[UInt8]] {
     let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-    // The number of the process in its own PID namespace.
+    // The process ID in the process's own PID namespace.
     guard let own = parts.last?.split(separator: "-").dropFirst().first else { return [] }
     let box = BlackBoxDirectory(path: parts.dropLast().joined(separator: "/"))
     let records = ((try? box.names(["-\(own).run"])) ?? [])
@@ -143,7 +143,7 @@ private struct ControlSocket: ~Copyable {
     return records.flatMap(\.filesOfNotedHangs).map(\.bytes)
   }
 
-  /// Connects to the socket that process `id` listens on, of those in its network namespace.
+  /// Connects to the socket of process `id`, found in its network namespace.
   init(of id: Int32) throws(InputError) {
     name = "process \(id)"
     guard let status = content("/proc/\(id)/status") else { throw InputError(name, "it does not exist") }
@@ -153,8 +153,8 @@ private struct ControlSocket: ~Copyable {
     guard geteuid() == 0 || user == geteuid() else {
       throw InputError(name, "it belongs to another user\(user.map { " (\($0))" } ?? "")")
     }
-    // The number in the process's own PID namespace is the last one. A socket of another process is left alone: if that
-    // process is stuck, each connection would take a place in its queue.
+    // The last number is the process ID in the process's own PID namespace. Sockets of other processes are skipped: a
+    // connection would occupy a slot in the queue of a stuck process.
     let numbers = status.split(separator: "\n").first { $0.hasPrefix("NSpid:") }?.split(whereSeparator: \.isWhitespace)
     let prefix = "culprit-\(numbers?.last.map(String.init) ?? "\(id)")-"
     var refusal: Int32?

@@ -5,7 +5,7 @@ private final class Body {
   init(_ run: @escaping @Sendable () -> Void) { self.run = run }
 }
 
-/// Runs `run` on a detached thread. Returns whether the thread could be started.
+/// Runs `run` on a detached thread. Returns whether the thread was started.
 func startThread(_ run: @escaping @Sendable () -> Void) -> Bool {
   let body = Unmanaged.passRetained(Body(run))
   var thread = pthread_t()

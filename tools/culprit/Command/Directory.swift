@@ -28,28 +28,28 @@ func stallNames(in path: String) throws(BlackBoxError) -> [String] {
   try BlackBoxDirectory(path: path).names([".stall"], beginningWith: "")
 }
 
-/// Throws a ``UsageError`` if the command would silently wait for terminal input.
+/// Throws a ``UsageError`` if the command would wait for terminal input without a prompt.
 func requireInput(_ operands: [String]) throws(UsageError) {
   guard operands.isEmpty, isatty(STDIN_FILENO) == 1 else { return }
   throw UsageError("missing FILE or DIRECTORY, and standard input is a terminal")
 }
 
-/// The files that operands stand for. The `.stall` files of all directories, newest first, replace the first directory.
+/// The files named by operands. The `.stall` files of all directories, newest first, replace the first directory.
 struct Expansion {
   var paths: [String] = []
   /// Paths found in a directory.
   var found: Set<String> = []
-  /// Paths found in directories are in order of time.
+  /// All paths. Paths found in directories are oldest first.
   var inOrderOfTime: [String] {
     let oldestFirst = paths.filter(found.contains).reversed()
     return oldestFirst + paths.filter { !found.contains($0) }
   }
-  /// Whether all directories could be read. Errors have been printed.
+  /// Whether all directories could be read. The initializer prints errors.
   var isWhole = true
 
   init(_ operands: [String]) throws {
     try requireInput(operands)
-    // Names given by a watchdog start with the time of the stall; renamed files come last.
+    // Names given by a watchdog start with the time of the stall. Renamed files follow them.
     var files: [(name: String, path: String)] = []
     var place: Int?
     for operand in operands {
@@ -77,7 +77,7 @@ struct Expansion {
   }
 }
 
-/// Returns whether everything could be read.
+/// Prints the runs of a directory. Returns whether everything could be read.
 func printRuns(_ path: String) -> Bool {
   do {
     let inventory = try Inventory(path: path)

@@ -102,14 +102,14 @@ private enum ExportForm: Equatable {
 
   private static let pageEndings = [".html", ".htm"]
 
-  /// Creates the form for `--format=FORMAT`, or else for the suffix of `path`.
+  /// Creates the form for `--format=FORMAT`, or without it, for the suffix of `path`.
   ///
   /// - Throws: ``UsageError`` if `format` is `nil` and the suffix of `path` is unknown.
   init(format: String?, path: String) throws(UsageError) {
     switch format {
     case "jsonl": self = .rows
     case "html": self = .page
-    // The option table has rejected unknown names.
+    // The option table rejects unknown names.
     case let name?: self = .profile(ExportFormat(name: name) ?? .collapsed)
     case nil: self = try Self(path: path)
     }
@@ -137,7 +137,7 @@ private enum ExportForm: Equatable {
     )
   }
 
-  /// Returns the suffix with its dot. An initial dot marks a hidden file and starts no suffix.
+  /// Returns the suffix with its dot. A dot at the start marks a hidden file, not a suffix.
   private static func ending(of path: String) -> Substring? {
     guard let name = path.split(separator: "/").last, let point = name.lastIndex(of: "."), point != name.startIndex,
       name.index(after: point) != name.endIndex

@@ -3,16 +3,16 @@ import CulpritOptions
 import CulpritStallRecord
 import Glibc
 
-/// The output of an export. Never overwrites a recording, whose samples cannot be reproduced.
+/// The output of an export. Recordings are never overwritten, because their samples cannot be reproduced.
 struct ExportDestination {
   /// The operand; "-" for standard output.
   let path: String
-  /// The path for checks, also of standard output, which follow links.
+  /// The path for checks, which follow links. Also defined for standard output.
   private let place: String
 
   /// Creates the destination; standard output if `path` is `nil`.
   ///
-  /// - Throws: ``UsageError`` if the destination is a recording or has the name of one.
+  /// - Throws: ``UsageError`` if the destination is a recording or has the suffix of one.
   init(_ path: String?) throws(UsageError) {
     self.path = path ?? "-"
     place = path == nil || path == "-" ? "/proc/self/fd/\(STDOUT_FILENO)" : self.path
@@ -26,7 +26,7 @@ struct ExportDestination {
 
   private var shown: String { path == "-" ? "standard output" : path }
 
-  /// Throws a ``UsageError`` if the destination is one of `files` under any name.
+  /// Throws a ``UsageError`` if the destination is one of `files`, under any name.
   func requireNone(of files: Expansion) throws(UsageError) {
     guard let own = Self.identity(place) else { return }
     let inputs = files.paths.isEmpty ? ["-"] : files.paths
@@ -41,7 +41,7 @@ struct ExportDestination {
     var inode: ino_t
   }
 
-  /// Returns `nil` for files that are not regular: terminals can be both input and output.
+  /// Returns `nil` except for regular files, because a terminal can be both input and output.
   private static func identity(_ path: String) -> Identity? {
     var information = stat()
     guard stat(path, &information) == 0, information.st_mode & S_IFMT == S_IFREG else { return nil }

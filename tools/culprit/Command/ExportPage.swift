@@ -3,12 +3,12 @@ import CulpritPages
 import CulpritStallRecord
 import Glibc
 
-/// Returns whether all files could be read completely and contained a stall.
+/// Exports a page. Returns whether all files could be read completely and contained a stall.
 func exportPage(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   try destination.requireNone(of: files)
-  // Reports errors of the output before reading.
+  // Output errors are reported before reading.
   let file = try OutputFile(destination.path)
   guard !file.isTerminal else {
     throw UsageError("refusing to write HTML to a terminal: use -o OUT or a pipe")
@@ -20,7 +20,7 @@ func exportPage(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
   return isWhole
 }
 
-/// Returns whether all files could be read completely and contained a stall.
+/// Opens a page in the browser. Returns whether all files could be read completely and contained a stall.
 func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard let browser = Browser.command else {
     throw InputError(
@@ -52,7 +52,7 @@ private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWri
   return (page, isRead && files.isWhole)
 }
 
-/// Creates a temporary file that only this user can read.
+/// Creates a temporary file that only this user can read. Returns its path.
 private func privateFile(_ body: (@escaping ([UInt8]) throws -> Void) throws -> Void) throws -> String {
   let directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
   let ending = ".html"

@@ -3,14 +3,14 @@ import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
 
-/// Writes each stall once, to a directory or standard output. Returns whether all files could be read completely and
+/// Writes each stall once to a directory or standard output. Returns whether all files could be read completely and
 /// contained a stall.
 func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
   let reader = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   try destination.requireNone(of: files)
   var directory = try parsed.value("output").map { path throws(InputError) in try PartitionedOutput(directory: path) }
-  // Written stalls by host, and stalls by file.
+  // Written stall IDs by host, and by file.
   var known: [String: Set<String>] = [:]
   var ids: [String: [String]] = [:]
   var failure: InputError?
@@ -45,7 +45,7 @@ func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
       directory?.abandon()
       return false
     }
-    // A repeated export of the same stalls replaces the file.
+    // A repeated export of equal stalls replaces the file.
     try directory?.finish { "part-\(StallRows.fileName(of: ids[$0] ?? [])).jsonl" }
   } catch {
     directory?.abandon()

@@ -4,7 +4,7 @@ import CulpritReports
 import CulpritStallRecord
 import Glibc
 
-/// Printed by `--version`.
+/// The version printed by `--version`.
 let toolVersion = "0.1.0"
 
 let output = CommandOutput(command: "culprit") { Progress.shared.makeRoom($0, $1) }
@@ -14,14 +14,14 @@ struct InputError: Error, CustomStringConvertible {
 
   init(description: String) { self.description = description }
 
-  /// Creates an error for the file at `path`, which is shown as `""` if empty.
+  /// Creates an error for the file at `path`. An empty path is shown as `""`.
   init(_ path: String, _ reason: String) { description = "\(path.isEmpty ? "\"\"" : path): \(reason)" }
 
   /// Creates an error for an error number.
   init(_ path: String, _ error: Int32) { self.init(path, String(cString: strerror(error))) }
 }
 
-/// Returns the descriptor of "-", or of the path that a shell creates for `<(ssh host cat file)`.
+/// Returns the descriptor for "-", or for a path that a shell creates for `<(ssh host cat file)`.
 private func inherited(_ path: String) -> Int32? {
   if path == "-" || path == "/dev/stdin" { return STDIN_FILENO }
   for prefix in ["/dev/fd/", "/proc/self/fd/"] where path.hasPrefix(prefix) {
@@ -32,8 +32,8 @@ private func inherited(_ path: String) -> Int32? {
 
 func isInherited(_ path: String) -> Bool { inherited(path) != nil }
 
-/// Opens a regular file for reading; opening a device can have side effects. A file found in a directory must not be a
-/// link, which another user might have created.
+/// Opens a regular file for reading, because opening a device can have side effects. Rejects a link that was found in a
+/// directory, because another user might have created it.
 private func openInput(_ path: String, isFound: Bool) throws(InputError) -> Int32 {
   var information = stat()
   if isFound, lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK {
@@ -91,7 +91,7 @@ struct FileResult<Output> {
   }
 }
 
-/// Reads a `.stall` file and passes it to `body` with its name. `isFound` means that it was found in a directory.
+/// Reads a `.stall` file and passes it to `body` with its name. `isFound` is whether the file was found in a directory.
 func readStallFile<Output>(
   _ path: String,
   isFound: Bool,
@@ -110,8 +110,8 @@ func readStallFile<Output>(
   }
 }
 
-/// Reads each of `paths`, or standard input if there are none. Problems go to standard error. Returns whether there
-/// were none.
+/// Reads each of `paths`, or standard input without paths. Prints problems to standard error. Returns `true` without
+/// problems.
 func forEachStallFile(
   _ paths: [String],
   found: Set<String> = [],

@@ -2,9 +2,9 @@ import Glibc
 import Synchronization
 
 /// Ends the command after SIGHUP, SIGINT or SIGTERM. Removes temporary files, waits for the pager, and lets the signal
-/// end the process, so that the shell sees the cause.
+/// end the process, which shows the cause to the shell.
 ///
-/// A thread waits for the signals; no signal handler does work.
+/// A thread waits for the signals, so no signal handler is needed.
 enum Interruption {
   /// A file or directory to remove at the end.
   enum Temporary: Sendable {
@@ -16,36 +16,36 @@ enum Interruption {
   }
 
   private static let temporaries = Mutex<[String: Temporary]>([:])
-  private static let hasCome = Atomic<Bool>(false)
+  private static let hasArrived = Atomic<Bool>(false)
   private static let isAwaited = Atomic<Bool>(false)
-  /// Sent by the command to itself at its end. The kernel delivers the lowest pending signal number first (signal(7)),
-  /// so its arrival proves that no other awaited signal is pending.
-  private static let noMore = __libc_current_sigrtmin()
+  /// Sent by the command to itself at its end. The kernel delivers the lowest pending signal number first (signal(7)).
+  /// The arrival of this signal proves that no other awaited signal is pending.
+  private static let endSignal = __libc_current_sigrtmin()
   // SAFETY: a semaphore is thread-safe, and it is never destroyed.
-  nonisolated(unsafe) private static let noMoreHasCome = {
+  nonisolated(unsafe) private static let endSignalArrived = {
     let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
     sem_init(semaphore, 0, 0)
     return semaphore
   }()
 
-  /// The mask at the start of the command.
+  /// The signal mask at the start of the command.
   // SAFETY: written once, before there is a second thread.
   nonisolated(unsafe) private static var originalMask = sigset_t()
 
   static var maskOfChildren: sigset_t { originalMask }
 
-  /// Starts to wait for the signals. Must precede the creation of threads, which inherit the signal mask.
+  /// Starts waiting for signals. Must be called before threads are created, because they inherit the signal mask.
   static func listen() {
     var awaited = sigset_t()
     sigemptyset(&awaited)
     for signal in [SIGHUP, SIGINT, SIGTERM] {
       var action = sigaction()
       sigaction(signal, nil, &action)
-      // Signals ignored at the start (nohup) remain ignored.
+      // Signals ignored at the start (nohup) stay ignored.
       let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
       if handler != unsafeBitCast(SIG_IGN, to: Int.self) { sigaddset(&awaited, signal) }
     }
-    sigaddset(&awaited, noMore)
+    sigaddset(&awaited, endSignal)
     pthread_sigmask(SIG_BLOCK, &awaited, &originalMask)
     atexit { Interruption.end() }
     let signals = awaited
@@ -53,18 +53,18 @@ enum Interruption {
       var signals = signals
       var signal: Int32 = 0
       while sigwait(&signals, &signal) != 0 {}
-      if signal == noMore { sem_post(noMoreHasCome) } else { die(of: signal) }
+      if signal == endSignal { sem_post(endSignalArrived) } else { die(of: signal) }
     }
     isAwaited.store(hasThread, ordering: .releasing)
-    // Without a thread, the signals keep their default action.
+    // Without the thread, signals keep their default action.
     if !hasThread { pthread_sigmask(SIG_SETMASK, &originalMask, nil) }
   }
 
-  /// Runs `body`, which can change the temporary files, without interruption by a signal.
+  /// Runs `body`, which can change the temporary files. Signals cannot interrupt it.
   static func withoutInterruption<Value, Failure: Error>(
     _ body: (inout [String: Temporary]) throws(Failure) -> Value
   ) throws(Failure) -> Value {
-    // Both variables are used only while the lock is held.
+    // Both variables are used only with the lock held.
     nonisolated(unsafe) let body = body
     nonisolated(unsafe) var result: Value?
     try temporaries.withLock { (kept) throws(Failure) in
@@ -93,12 +93,12 @@ enum Interruption {
     }
   }
 
-  /// Ends the process with `signal`. Holding the lock prevents other threads from ending it first.
+  /// Ends the process with `signal`. The lock prevents other threads from ending the process first.
   private static func die(of signal: Int32) -> Never {
-    hasCome.store(true, ordering: .releasing)
+    hasArrived.store(true, ordering: .releasing)
     Progress.shared.end()
     temporaries.withLock { kept in
-      // Removes the contents of a directory before the directory.
+      // Removes the contents of directories before the directories.
       for (path, kind) in kept.sorted(by: { $0.key > $1.key }) { remove(path, kind) }
       Pager.end()
       var only = sigset_t()
@@ -111,14 +111,14 @@ enum Interruption {
     _exit(128 + signal)
   }
 
-  /// Runs at every other end of the process.
+  /// Runs when the process ends without a signal.
   private static func end() {
-    if hasCome.load(ordering: .acquiring) { while true { pause() } }
+    if hasArrived.load(ordering: .acquiring) { while true { pause() } }
     Progress.shared.end()
     Pager.end()
-    // A pending signal takes precedence, even if the waiting thread has not run since its arrival.
+    // A pending signal takes precedence, even if the waiting thread has not run since the signal arrived.
     guard isAwaited.load(ordering: .acquiring) else { return }
-    kill(getpid(), noMore)
-    while sem_wait(noMoreHasCome) != 0 {}
+    kill(getpid(), endSignal)
+    while sem_wait(endSignalArrived) != 0 {}
   }
 }

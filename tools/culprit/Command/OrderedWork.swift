@@ -2,12 +2,12 @@ import Glibc
 
 /// Processes inputs in parallel and returns the results in order.
 enum OrderedWork {
-  /// Bounds memory: each thread holds its input.
+  /// Each thread holds an input in memory.
   private static let threadsMax = 4
   /// Maximum number of waiting results per thread.
   private static let resultsAhead = 4
 
-  /// Calls `work` on several threads, or sequentially on the calling thread if `isAlone`, and `use` on the calling
+  /// Calls `work` on several threads, or sequentially on the calling thread if `isAlone`. Calls `use` on the calling
   /// thread in the order of the inputs.
   static func forEach<Input: Sendable, Worker, Output>(
     _ inputs: [Input],
@@ -37,8 +37,8 @@ enum OrderedWork {
   }
 }
 
-/// Finished results that have not been used yet.
-// SAFETY: the lock protects all mutable state. Each result is handed over to one thread.
+/// Finished results that have not been used.
+// SAFETY: the lock protects all mutable state. Only one thread takes each result.
 private final class Results<Output>: @unchecked Sendable {
   private let count: Int
   private let ahead: Int
@@ -67,7 +67,7 @@ private final class Results<Output>: @unchecked Sendable {
     return body()
   }
 
-  /// Returns the next input. Blocks while it is too far ahead of the used results.
+  /// Returns the index of the next input. Blocks while this index is too far ahead of the used results.
   func claim() -> Int? {
     withLock {
       while next < count, next >= used + ahead { pthread_cond_wait(change, lock) }

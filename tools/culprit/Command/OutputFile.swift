@@ -1,10 +1,10 @@
 import CCulpritLinux
 import Glibc
 
-/// A file that is replaced atomically. The new file has no name until then.
+/// A file that is replaced atomically. The new file stays unnamed until then.
 ///
-/// On file systems without unnamed files it has a temporary name, which is removed at the end of the command unless
-/// SIGKILL ends it.
+/// On file systems without unnamed files, the new file has a temporary name. The command removes it at its end, except
+/// after SIGKILL.
 final class OutputFile {
   private let path: String
   private let temporary: String
@@ -12,10 +12,10 @@ final class OutputFile {
   private var hasName = false
   private let isStandardOutput: Bool
 
-  /// Creates the file; standard output if `path` is "-" or another name of it.
+  /// Creates the file; standard output if `path` is "-" or an equivalent path.
   init(_ path: String) throws(InputError) {
     isStandardOutput = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains(path)
-    // Replaces the target of a link, not the link.
+    // For a link, the target is replaced.
     let place = isStandardOutput ? path : Self.destination(path)
     self.path = place
     temporary = "\(place).\(getpid()).new"
@@ -24,7 +24,7 @@ final class OutputFile {
     guard !path.isEmpty else { throw InputError(path, ENOENT) }
     var information = stat()
     let isThere = stat(place, &information) == 0
-    // Renaming would replace files of any type.
+    // Renaming would replace any type of file.
     guard !isThere || information.st_mode & S_IFMT == S_IFREG else {
       throw InputError(
         path,
@@ -43,7 +43,7 @@ final class OutputFile {
       guard opened >= 0 else { throw InputError(path, errno) }
       hasName = true
     }
-    // The new file keeps the permissions.
+    // The new file keeps the permissions of the old one.
     if isThere { fchmod(opened, information.st_mode & 0o777) }
     descriptor = opened
   }
@@ -68,7 +68,7 @@ final class OutputFile {
       if !hasName {
         let error = -clinux_link_unnamed(descriptor, path)
         guard error == EEXIST else { return error }
-        // Linking cannot replace a file; renaming can.
+        // Renaming can replace a file, but linking cannot.
         let second = -clinux_link_unnamed(descriptor, temporary)
         guard second == 0 else { return second }
       }
@@ -81,7 +81,7 @@ final class OutputFile {
     guard error == 0 else { throw failure(error) }
   }
 
-  /// Follows links.
+  /// Returns the target of links.
   private static func destination(_ path: String) -> String {
     guard let resolved = realpath(path, nil) else { return path }
     defer { free(resolved) }
@@ -104,7 +104,7 @@ final class OutputFile {
   }
 }
 
-/// Returns 0 or an error number.
+/// Writes all bytes. Returns 0 or an error number.
 func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
   var rest = bytes[...]
   while !rest.isEmpty {

@@ -2,13 +2,13 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// An unnamed file for data that does not fit into memory. The directory is TMPDIR or /var/tmp, because /tmp might be
-/// in memory.
+/// An unnamed file for data that does not fit into memory. It is in TMPDIR or /var/tmp, because /tmp might be in
+/// memory.
 ///
-/// If the file cannot be created, or the disk is full, the data stays in memory.
+/// If the file cannot be created or the disk is full, data stays in memory.
 final class OverflowFile: OverflowStore {
   private struct State {
-    /// `nil` before the first use; negative if the file cannot be created.
+    /// The descriptor; `nil` before the first use, negative if the file cannot be created.
     var descriptor: Int32?
     var end = 0
   }
@@ -56,7 +56,7 @@ final class OverflowFile: OverflowStore {
   static func open() -> Int32 {
     let directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/var/tmp"
     var template = Array("\(directory)/culprit-XXXXXX".utf8CString)
-    // No signal can end the process between creating and unlinking the file.
+    // Signals cannot end the process between creating and unlinking the file.
     return Interruption.withoutInterruption { _ in
       let descriptor = mkstemp(&template)
       guard descriptor >= 0 else { return descriptor }

@@ -4,8 +4,8 @@ import Synchronization
 enum Pager {
   private static let process = Mutex<pid_t>(0)
 
-  /// Starts a pager for all further output to a terminal, if possible. `command` is a shell command; by default PAGER,
-  /// or else less, which exits at once if the text fits the screen.
+  /// Starts a pager for further output to a terminal, if possible. `command` is a shell command. The default is PAGER,
+  /// or without it, `less`, which exits at once if the text fits the screen.
   static func start(_ command: String? = nil) {
     let command = command ?? Terminal.environment("PAGER") ?? "less"
     guard Terminal.isOutput, !command.isEmpty, command != "cat", exists(command) else { return }
@@ -17,7 +17,7 @@ enum Pager {
     }
   }
 
-  /// Starts `words` with standard output as its input. Returns 0 on failure.
+  /// Starts `words` as a pager of standard output. Returns 0 on failure.
   private static func spawn(_ words: [String]) -> pid_t {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { return 0 }
@@ -30,8 +30,8 @@ enum Pager {
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // SIGPIPE must end the commands of a pipeline when the user quits. The child must also receive the signals that
-    // this program blocks.
+    // SIGPIPE must end the commands of a pipeline when the user quits. The child must also receive the signals blocked
+    // by this program.
     var defaults = sigset_t()
     sigemptyset(&defaults)
     sigaddset(&defaults, SIGPIPE)
@@ -47,11 +47,11 @@ enum Pager {
     return started
   }
 
-  /// Closes the pager's input and waits until the user quits.
+  /// Closes the pager's input and waits for the user to quit.
   static func end() {
     let running = process.withLock { $0 }
     guard running > 0 else { return }
-    // Discards the output of threads that still write.
+    // Output of other threads is discarded from now on.
     let nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC)
     if nowhere >= 0 { dup2(nowhere, STDOUT_FILENO) } else { close(STDOUT_FILENO) }
     var status: Int32 = 0

@@ -1,19 +1,19 @@
 import Glibc
 
-/// A directory of files, such as `day=2026-11-23/host=web-1/part-….jsonl`, which are staged in a hidden directory and
+/// A directory of files, such as `day=2026-11-23/host=web-1/part-….jsonl`. Files are staged in a hidden directory and
 /// renamed after all have been written.
 ///
 /// An interrupted command removes its files. After SIGKILL, the next export removes them.
 struct PartitionedOutput {
-  /// Limit of buffered data. Files are open only while it is written, so their number is not limited.
+  /// Limit of buffered data. Files are open only while data is written, so their number is unlimited.
   private static let pendingBytesMax = 64 << 20
   private static let stagingPrefix = ".export-"
 
   private let directory: String
   private let isNew: Bool
-  /// Engines ignore names that start with a dot.
+  /// The staging directory. Engines ignore names that start with a dot.
   private let staging: String
-  /// A descriptor of the staging directory, which is locked while in use.
+  /// The staging directory's descriptor. Locked during use.
   private let lock: Int32
   private var pending: [String: [UInt8]] = [:]
   private var pendingBytes = 0
@@ -38,7 +38,7 @@ struct PartitionedOutput {
     }
   }
 
-  /// Removes staging directories of killed processes, which are no longer locked.
+  /// Removes unlocked staging directories, which killed processes left.
   private static func removeLeftovers(_ directory: String) {
     var found = glob_t()
     defer { globfree(&found) }
@@ -62,7 +62,7 @@ struct PartitionedOutput {
     if pendingBytes > Self.pendingBytesMax { try flush() }
   }
 
-  /// Moves the files to the names that `name` returns for their partitions.
+  /// Moves the files to their final names. `name` returns the name for a partition.
   mutating func finish(_ name: (String) -> String) throws(InputError) {
     try flush()
     let names = written.mapValues { "\(staging)/\($0)" }
@@ -114,7 +114,7 @@ struct PartitionedOutput {
     Progress.shared.didWrite(bytes.count)
   }
 
-  /// Returns whether the directory is new.
+  /// Creates a directory. Returns whether it is new.
   @discardableResult private static func make(_ path: String) throws(InputError) -> Bool {
     guard mkdir(path, 0o755) != 0 else { return true }
     guard errno == EEXIST else { throw error(path) }

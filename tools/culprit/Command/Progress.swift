@@ -5,8 +5,8 @@ import Synchronization
 
 /// A temporary progress line on standard error.
 ///
-/// It appears after half a second, unless standard error is not a terminal, the command runs in the background, or
-/// output went to a terminal, pager or pipe.
+/// Appears after half a second if standard error is a terminal and the command runs in the foreground. Output to a
+/// terminal, pager or pipe prevents this.
 final class Progress: Sendable {
   static let shared = Progress()
   static let option = CommandOption("no-progress", help: "hide the progress line")
@@ -33,10 +33,10 @@ final class Progress: Sendable {
     set { state.withLock { $0.hasEnded = !newValue } }
   }
 
-  /// Starts the line for `paths`, or standard input if there are none.
+  /// Starts the line for `paths`, or for standard input without paths.
   func begin(reading paths: [String]) {
     guard isatty(STDERR_FILENO) == 1, Terminal.isCapable else { return }
-    // The size of standard input is unknown before it has been read.
+    // The size of standard input is unknown before reading.
     let isInput = paths.isEmpty || paths == ["-"]
     var bytes: UInt64? = isInput || paths.contains("-") ? nil : 0
     for path in paths where bytes != nil {
@@ -62,9 +62,9 @@ final class Progress: Sendable {
 
   func didWrite(_ count: Int) { state.withLock { $0.bytesWritten += UInt64(count) } }
 
-  /// Calls `write`, which writes to `descriptor`, after removing the line as necessary.
+  /// Removes the line as necessary, then calls `write`, which writes to `descriptor`.
   func makeRoom(_ descriptor: Int32, _ write: () -> Void) {
-    // Messages on standard error are short lines. The lock prevents drawing while one is written.
+    // Messages on standard error are short lines. The lock prevents drawing during a write.
     guard descriptor != STDERR_FILENO else {
       nonisolated(unsafe) let write = write
       return state.withLock { state in
@@ -96,12 +96,12 @@ final class Progress: Sendable {
     _ = bytes.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 
-  /// Returns whether to draw the line again.
+  /// Draws the line. Returns whether to draw again.
   private func draw() -> Bool {
     state.withLock { state in
       guard !state.hasEnded else { return false }
       let elapsed = clinux_clock_ns() - state.begin
-      // While this program is in the background, another one uses the terminal.
+      // Another program uses the terminal while this one is in the background.
       let owner = tcgetpgrp(STDERR_FILENO)
       guard elapsed >= Self.delayNanoseconds, owner < 0 || owner == getpgrp() else { return true }
       let text = Self.line(

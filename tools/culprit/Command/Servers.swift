@@ -1,8 +1,8 @@
 import CulpritSymbols
 import Glibc
 
-/// The servers in DEBUGINFOD_URLS. After 15 s without data, neither the current request nor any later one is waited
-/// for.
+/// The servers in DEBUGINFOD_URLS. After 15 s without data, the command waits for neither the current request nor later
+/// ones.
 let servers = DebugInfoServers(patience: .silence(.seconds(15)), start: startThread) { message in
   switch message {
   case .isFetching(let id):
@@ -11,8 +11,7 @@ let servers = DebugInfoServers(patience: .silence(.seconds(15)), start: startThr
   }
 }
 
-/// Ends the program after cancelling server requests: the client library must not run while its libraries are torn
-/// down.
+/// Cancels server requests and ends the program. The client library must not run while its libraries are torn down.
 func end(_ status: Int32) -> Never {
   servers?.cancel()
   servers?.finish(within: .seconds(3))

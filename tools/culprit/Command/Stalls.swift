@@ -6,7 +6,7 @@ import CulpritReports
 import CulpritStallRecord
 import CulpritSymbols
 
-/// Reads and symbolizes the stalls that match the command's options. Each thread opens each program file once.
+/// Reads and symbolizes the stalls that match the options. Each thread opens each program file once.
 struct Stalls: Sendable {
   static let namingOptions = [
     CommandOption(
@@ -92,7 +92,7 @@ struct Stalls: Sendable {
 
     init(isWhole: Bool = true) { self.isWhole = isWhole }
 
-    /// Adds `stall` to the export. Returns `false` if it is a duplicate, for example from a copied directory.
+    /// Adds `stall` to the export. Returns `false` for a duplicate, for example from a copied directory.
     mutating func insert(_ stall: Stall, of process: ObservedProcess?) -> Bool {
       exported.insert([process?.host ?? "", stall.reportID(in: process)]).inserted
     }
@@ -105,7 +105,7 @@ struct Stalls: Sendable {
 
     func of(_ file: StallFile, _ shared: SharedFiles) -> (OwnershipRules, (StackFrame) -> [ResolvedFrame]) {
       let process = file.recording.process
-      // Includes the modules that the service declares as its own.
+      // Includes modules that the service declares as its own.
       let rules = OwnershipRules(
         own: (process?.ownModules ?? []) + own,
         wrappers: (process?.wrappers ?? []) + wrappers
@@ -155,7 +155,7 @@ struct Stalls: Sendable {
     self.selection = selection
   }
 
-  /// Returns the first digits of a signature in lower case, as in reports.
+  /// Returns a signature's first digits in lower case, as in reports.
   private static func signature(_ text: String) throws(UsageError) -> String {
     guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
       throw UsageError("--signature takes the first digits of a signature, such as 1f3a, not \"\(text)\"")
@@ -166,7 +166,7 @@ struct Stalls: Sendable {
     return text.lowercased()
   }
 
-  /// Returns the first digits of a build-id in lower case.
+  /// Returns a build ID's first digits in lower case.
   private static func build(_ text: String) throws(UsageError) -> String {
     guard text != StallSelection.unknown else { return text }
     guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
@@ -191,11 +191,11 @@ struct Stalls: Sendable {
     return time
   }
 
-  /// Reads `files`, calls `make` for each on several threads, and passes the results to `use` in order. Problems go to
-  /// standard error.
+  /// Reads `files` and calls `make` for each on several threads. Passes the results to `use` in order. Prints problems
+  /// to standard error.
   ///
-  /// `withThreads` adds the other threads, whose symbolization takes most of the time. Without `store`, stalls contain
-  /// only the selection of samples that reports use. `noteEmpty` gets the names of files without stalls.
+  /// `withThreads` adds the other threads, which take most of the time for symbolization. Without `store`, stalls
+  /// contain only the selection of samples for reports. `noteEmpty` gets the names of files without stalls.
   func forEach<Output>(
     _ files: Expansion,
     withThreads: Bool,
@@ -212,7 +212,7 @@ struct Stalls: Sendable {
     Progress.shared.begin(reading: files.paths)
     OrderedWork.forEach(
       paths,
-      // Inherited descriptors must be read in order, and servers are asked sequentially.
+      // Inherited descriptors must be read in order, and servers get one request at a time.
       isAlone: paths.contains { isInherited($0) } || naming.search.servers != nil,
       { SharedFiles() },
       { shared, path in
@@ -229,7 +229,7 @@ struct Stalls: Sendable {
             var stall = recorded
             available.add(stall, from: origin)
             guard selection.includes(stall, from: origin), Self.hasLabel(stall, selection, &available) else { continue }
-            // Reports of a pool need the other threads if its own were not sampled individually.
+            // A report of a pool needs the other threads if the pool's threads were not sampled individually.
             if !withThreads, stall.source.kind != .pool { stall.others = nil }
             let report = builder.report(of: stall)
             available.add(signature: report.signature)
@@ -258,14 +258,13 @@ struct Stalls: Sendable {
 
   static func noteEmpty(_ name: String) { output.error("\(name): no stalls") }
 
-  /// Prints the values present in the files if there were stalls but none was selected. `side` is the operand that was
-  /// read.
+  /// If no stall was selected, prints the values present in the files. `side` is the operand.
   func printAvailableValues(_ reading: FileResult, in side: String? = nil) {
     guard reading.available.count > 0, reading.chosenCount == 0 else { return }
     output.error((side.map { "\($0): " } ?? "") + reading.available.refusal(of: selection))
   }
 
-  /// Calls `body` for each recording. Prints problems to standard error, and returns whether there were none.
+  /// Calls `body` for each recording. Prints problems to standard error. Returns `true` without problems.
   func forEachRecording(
     _ paths: [String],
     found: Set<String>,
@@ -280,14 +279,14 @@ struct Stalls: Sendable {
     }
   }
 
-  /// Returns the extent for exports: all samples in `store`, and a selection in memory if blame, signatures or labels
-  /// are needed.
+  /// Returns the extent for exports: all samples in `store`. Blame, signatures and labels also need a selection in
+  /// memory.
   func extentForExports(_ store: any OverflowStore, includesBlame: Bool) -> StallFile.Extent {
     let needsSamples = includesBlame || !selection.signatures.isEmpty || !selection.labels.isEmpty
     return StallFile.Extent(samples: needsSamples ? Stall.samplesForReport : 1, logsSamples: true, store: store)
   }
 
-  /// Returns the selected stalls of `file` with all samples. Leaves out stalls already in `reading`, and updates its
+  /// Returns the selected stalls of `file` with all samples. Omits stalls that `reading` contains, and updates its
   /// counts.
   func chosen(
     of file: StallFile,
@@ -321,7 +320,7 @@ struct Stalls: Sendable {
     return (chosen, wanted.map { file.logs[$0] })
   }
 
-  /// Whether `stall` has a selected label. Adds its labels to `available`.
+  /// Whether `stall` has a selected label. Adds the stall's labels to `available`.
   private static func hasLabel(_ stall: Stall, _ selection: StallSelection, _ available: inout AvailableValues) -> Bool
   {
     guard !selection.labels.isEmpty else { return true }
@@ -330,7 +329,7 @@ struct Stalls: Sendable {
     return selection.includes(labels: labels)
   }
 
-  /// Returns the selected stalls, each once, newest first.
+  /// Returns each selected stall once, newest first.
   func counted(_ operands: [String]) throws -> (stalls: [CountedStall], reading: FileResult) {
     var stalls: [CountedStall] = []
     let reading = forEach(

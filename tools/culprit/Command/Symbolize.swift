@@ -86,7 +86,7 @@ func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
       text.flush()
     }
     for problem in symbolizer.problems { output.error(problem) }
-    // The process ends next. Leaking the symbolizer avoids the cost of freeing its data.
+    // The process ends now. Leaking the symbolizer avoids the cost of freeing its data.
     _ = Unmanaged.passRetained(symbolizer)
     return true
   } catch {

@@ -5,7 +5,7 @@ enum Terminal {
 
   static var width: Int? { width(of: STDOUT_FILENO).map { min(max($0, 40), 1000) } }
 
-  /// Returns the columns; `nil` if `descriptor` is not a terminal of known size.
+  /// Returns the number of columns; `nil` unless `descriptor` is a terminal of known size.
   static func width(of descriptor: Int32) -> Int? {
     var size = winsize()
     guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
@@ -15,8 +15,8 @@ enum Terminal {
   /// Whether TERM supports cursor movement and colors.
   static var isCapable: Bool { environment("TERM").map { $0 != "dumb" && !$0.isEmpty } ?? false }
 
-  /// Whether to use colors for `--color=WHEN`. By default, capable terminals have colors unless NO_COLOR
-  /// is set (https://no-color.org).
+  /// Whether to use colors for `--color=WHEN`. By default, capable terminals have colors unless NO_COLOR is set
+  /// (https://no-color.org).
   static func hasColor(_ when: String?) -> Bool {
     switch when {
     case "always": true
@@ -25,7 +25,7 @@ enum Terminal {
     }
   }
 
-  /// Whether the variable that POSIX evaluates for LC_CTYPE does not name UTF-8.
+  /// Whether the character set is not UTF-8, by the variable that POSIX evaluates for LC_CTYPE.
   static var isASCII: Bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environment).first { !$0.isEmpty } ?? "C"
     let name = locale.lowercased()

@@ -1,7 +1,7 @@
 import CulpritOptions
 import CulpritReports
 
-/// Text in the style of the terminal, with a pager if possible.
+/// Prints text in the terminal's style, through a pager if possible.
 struct TextOutput {
   static let options = [
     CommandOption(
@@ -21,7 +21,7 @@ struct TextOutput {
   ]
 
   static let styles = ["width", "color", "ascii"]
-  /// Reasons for rejecting text options with other formats.
+  /// Reasons why text options are rejected for other formats.
   static let isNoMarkdown = "requires --format=text: Markdown has a fixed form"
   static let isNoJSON = "requires --format=text: JSON has everything"
 
@@ -42,7 +42,7 @@ struct TextOutput {
     isPaged = !parsed.has("no-pager") && Terminal.isOutput
   }
 
-  /// The first call starts the pager; an earlier start would show an empty screen.
+  /// Prints `text`. The first call starts the pager, because an earlier start would show an empty screen.
   func print(_ text: String) {
     if isPaged, Terminal.isOutput { Pager.start() }
     output.print(style.isASCII ? text.inASCII : text)

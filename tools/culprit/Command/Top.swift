@@ -108,7 +108,7 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
       return nil
     }
   }
-  // With only one readable side, all problems would appear as new or gone.
+  // With only one readable side, all problems would seem new or gone.
   guard sides.count == 2 else { return false }
   let comparison = StallComparison(sides[0], sides[1])
   if isJSON {
@@ -119,7 +119,7 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
   return isWhole
 }
 
-/// Returns one side of a comparison, or `nil` if nothing could be read; and whether all files could be read.
+/// Returns one side of a comparison, or `nil` if nothing could be read, and whether all files could be read.
 private func side(_ operand: String, _ reader: Stalls) throws -> (StallComparison.Side?, isRead: Bool) {
   var watched: Duration?
   if isDirectory(operand) {

@@ -2,13 +2,13 @@ import CulpritOptions
 import Glibc
 
 Interruption.listen()
-// Writing to a closed pipe fails with an error code.
+// Writing to a closed pipe must return an error.
 signal(SIGPIPE, SIG_IGN)
 var called: String?
 do {
   let arguments = CommandLine.arguments.dropFirst()
   if let name = arguments.first, !name.hasPrefix("-") {
-    // A file name without a command suggests a forgotten "report".
+    // A file name as the command suggests a forgotten "report".
     if !family.members.contains(where: { $0.name == name }), access(name, F_OK) == 0 {
       throw UsageError("missing command before \"\(name)\"; did you mean culprit report \(name)?")
     }

@@ -11,7 +11,7 @@ package struct AvailableValues: Hashable, Sendable {
   private var services = Tally()
   private var hosts = Tally()
   private var builds = Tally()
-  /// Labels of the stalls that only `--label` and `--signature` exclude.
+  /// Labels of the stalls that only `--label` or `--signature` excludes.
   private var labels = Tally()
   /// Signatures of the stalls that only `--signature` excludes, because computing all signatures might take long.
   private var signatures = Tally()
@@ -30,7 +30,7 @@ package struct AvailableValues: Hashable, Sendable {
     widen(stall.began...stall.began)
   }
 
-  /// Adds the labels of a stall that matches all options that need no samples.
+  /// Adds the labels of a stall that matches all options other than labels and signatures.
   package mutating func add(labels present: Set<String>) { for label in present { labels.add(label) } }
 
   /// Adds the signature of a stall that matches all other options.

@@ -17,8 +17,9 @@ package struct CountedStall: Hashable, Sendable {
   /// The start of the work.
   package var began: StallReport.Timestamp
   package var duration: Duration
-  /// The unrecorded stalls that this stall represents, and the sum of their durations.
+  /// Unrecorded stalls that this stall represents.
   package var unrecordedCount = 0
+  /// Total duration of the unrecorded stalls.
   package var unrecordedTime = Duration.zero
   package var threshold: Duration
   /// Whether ``duration`` is a lower bound.
@@ -27,7 +28,7 @@ package struct CountedStall: Hashable, Sendable {
   package var hasEnded: Bool
   package var isHang: Bool
   package var verdict: StallReport.Verdict
-  /// The culprit. If there is none, the function that awaits work elsewhere, or the end of the heaviest path.
+  /// The culprit; without a culprit, the function that awaits work elsewhere, or the end of the heaviest path.
   package var function: StallReport.Function?
   /// The function's share of the stall, from 0 to 1.
   package var share: Double?
@@ -88,14 +89,14 @@ package struct CountedStall: Hashable, Sendable {
 
   package var causeKind: String { (cause?.kind ?? .unknown).rawValue }
 
-  /// The source and its service, as in `event loop "http" of shop`. Not shortened, because stalls are grouped by it.
+  /// The source and its service, as in `event loop "http" of shop`. Not shortened, because it is a grouping key.
   package var sourceText: String {
     "\(source.kind) \"\(printable(source.name))\"" + (service.isEmpty ? "" : " of \(printable(service))")
   }
 }
 
 extension [CountedStall] {
-  /// Returns each stall once, newest first. Of several copies, the most complete one is kept.
+  /// Returns each stall once, newest first. Keeps the most complete copy of a stall.
   package func merged() -> [CountedStall] {
     var places: [CountedStall.Identity: Int] = [:]
     var merged: [CountedStall] = []

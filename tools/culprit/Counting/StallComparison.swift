@@ -28,7 +28,7 @@ package struct StallComparison: Hashable, Sendable {
     package var before: StallGroup?
     package var after: StallGroup?
     package var change: Change
-    /// Per hour if ``StallComparison/isPerHour``, otherwise in total.
+    /// Change per hour if ``StallComparison/isPerHour``, otherwise of the total.
     package var difference: Duration
 
     package var newest: CountedStall? { after?.newest ?? before?.newest }
@@ -36,9 +36,9 @@ package struct StallComparison: Hashable, Sendable {
 
   package let before: Side
   package let after: Side
-  /// Whether times are compared per hour, because the watched time of both sets is known.
+  /// Whether times are compared per hour. Requires a known watched time on both sides.
   package let isPerHour: Bool
-  /// From the largest increase to the largest decrease.
+  /// Problems, from the largest increase to the largest decrease.
   package let entries: [Entry]
 
   package init(_ before: Side, _ after: Side) {

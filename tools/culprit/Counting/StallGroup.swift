@@ -38,14 +38,14 @@ package enum Grouping: String, CaseIterable, Sendable {
 package struct Tally: Hashable, Sendable {
   private var counts: [String: Int] = [:]
 
-  /// Most frequent first.
+  /// Names with counts, most frequent first.
   package var all: [(name: String, count: Int)] {
     counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { ($0.key, $0.value) }
   }
 
   package var first: String? { all.first?.name }
 
-  /// An empty name means unknown.
+  /// Ignores an empty name, which means unknown.
   mutating func add(_ name: String) { if !name.isEmpty { counts[name, default: 0] += 1 } }
 
   mutating func add(_ other: Tally) { counts.merge(other.counts, uniquingKeysWith: +) }
@@ -53,11 +53,11 @@ package struct Tally: Hashable, Sendable {
 
 package struct StallGroup: Hashable, Sendable {
   package let key: String
-  /// Includes unrecorded stalls.
+  /// Number of stalls, including unrecorded ones.
   package private(set) var count = 0
   package private(set) var total = Duration.zero
   package private(set) var worst: CountedStall
-  /// The stall that began last. Its culprit has the line numbers of the newest build.
+  /// The stall that began last. Its culprit has the newest build's line numbers.
   package private(set) var newest: CountedStall
   package private(set) var firstSeen: StallReport.Timestamp
   package private(set) var causes = Tally()
@@ -77,7 +77,7 @@ package struct StallGroup: Hashable, Sendable {
   mutating func add(_ stall: CountedStall) {
     count = count.saturatingSum(1).saturatingSum(stall.unrecordedCount)
     total += stall.duration + stall.unrecordedTime
-    // Ties are broken independently of the order of the stalls.
+    // Breaks ties by start, host and ID.
     let order = (stall.began, stall.host, stall.id)
     if stall.duration > worst.duration
       || stall.duration == worst.duration && order > (worst.began, worst.host, worst.id)
@@ -100,7 +100,7 @@ package struct StallGroups: Hashable, Sendable {
   package let grouping: Grouping
   /// Sorted by descending total duration.
   package let groups: [StallGroup]
-  /// Includes unrecorded stalls.
+  /// Number of stalls, including unrecorded ones.
   package let count: Int
   package let total: Duration
   package let span: ClosedRange<StallReport.Timestamp>?
@@ -111,7 +111,7 @@ package struct StallGroups: Hashable, Sendable {
     var groups: [String: StallGroup] = [:]
     for stall in stalls {
       let key = grouping.key(of: stall)
-      // Updates the group in place, because copying its tallies for each stall would be slow.
+      // Updates the group in place. Copying its tallies for each stall would be slow.
       if groups[key]?.add(stall) == nil { groups[key] = StallGroup(key: key, stall) }
     }
     self.groups = groups.values.sorted { ($1.total, $1.count, $0.key) < ($0.total, $0.count, $1.key) }

@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-/// The origin of a recording's stalls, by the names used for selection and counting.
+/// The origin of a recording's stalls. Its names serve for selection and counting.
 package struct StallOrigin: Hashable, Sendable {
   let host: String
   /// The name of the executable.

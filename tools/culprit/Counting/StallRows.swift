@@ -1,7 +1,7 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// A stall as rows for an analytics engine: one row for the stall, and one for each of its sampled stacks.
+/// A stall as rows for an analytics engine: one row for the stall, and one row for each sampled stack.
 ///
 /// docs/internals/many-stalls.md describes the columns.
 package struct StallRows: Sendable {
@@ -66,7 +66,7 @@ package struct StallRows: Sendable {
     row.add("cause_subject", stall.cause?.subjects.first?.text)
     row.add("cause_subject_share", stall.cause?.subjects.first?.share)
     row.add("labels", stall.labels)
-    // Reports use only a selection of very many samples.
+    // The number of analyzed samples, which can be a selection.
     row.add("count", stacks.reduce(0) { $0 + ($1.functions.isEmpty ? 0 : $1.count) })
     return row
   }
@@ -84,7 +84,7 @@ package struct StallRows: Sendable {
   /// For Hive, Spark and DuckDB, as in `day=2026-11-23/host=web-1`.
   package var partition: String { "day=\(day)/host=\(Self.escaped(host))" }
 
-  /// Equal sets of stalls have equal names.
+  /// Returns equal names for equal sets of stalls.
   package static func fileName(of ids: [String]) -> String { Signature.hash(ids.sorted()) }
 
   /// Escapes all bytes except ASCII letters, digits, "-", "_" and ".".

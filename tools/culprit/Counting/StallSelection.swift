@@ -11,19 +11,19 @@ package struct StallSelection: Hashable, Sendable {
   package var sources: [String] = []
   package var hosts: [String] = []
   package var services: [String] = []
-  /// Selects executables whose build ID starts with one of these prefixes, or ``unknown``.
+  /// Selects executables by prefixes of their build IDs, or by ``unknown``.
   package var builds: [String] = []
-  /// Selects stalls with one of these labels at any time.
+  /// Selects stalls that had one of these labels.
   package var labels: [String] = []
   /// Selects signatures that start with one of these prefixes.
   package var signatures: [String] = []
 
-  /// The placeholder for unknown names, which also selects them.
+  /// The placeholder for unknown names, also in selections.
   package static let unknown = "unknown"
 
   package init() {}
 
-  /// Whether the selection includes `stall`, as far as this does not depend on samples and signature.
+  /// Whether the selection includes `stall` by time, source, host, service and build. Ignores labels and signatures.
   package func includes(_ stall: Stall, from origin: StallOrigin) -> Bool {
     if let since, stall.began < since { return false }
     if let until, stall.began >= until { return false }
@@ -49,8 +49,8 @@ package struct StallSelection: Hashable, Sendable {
 }
 
 extension WallTime {
-  /// Parses a time: in RFC 3339 format (`2026-11-20T10:23:51Z`, `2026-11-20T12:23:51+02:00`), as a UTC day
-  /// (`2026-11-20`), or as an age at the time `now` (`90s`, `30m`, `2h`, `7d`, `2w`). Returns `nil` for other text.
+  /// Parses a time in RFC 3339 format (`2026-11-20T10:23:51Z`, `2026-11-20T12:23:51+02:00`), a UTC day (`2026-11-20`),
+  /// or an age at the time `now` (`90s`, `30m`, `2h`, `7d`, `2w`). Returns `nil` for other text.
   ///
   /// Times outside the representable range become its first or last time.
   package init?(argument text: String, now: WallTime) {
@@ -67,20 +67,20 @@ extension WallTime {
     }
   }
 
-  /// Like ``init(text:)``, but with any four-digit year.
+  /// Like ``init(text:)``, but accepts any four-digit year.
   private init?(inAnyYear text: String) {
     if let time = WallTime(text: text) {
       self = time
       return
     }
-    // The calendar repeats every 400 years, so the date is validated in a year in range.
+    // The calendar repeats every 400 years, so the date is validated in an equivalent, representable year.
     guard let match = text.wholeMatch(of: /(\d{4})(-.+)/), let year = Int(match.1),
       WallTime(text: "\(2000 + year % 400)\(match.2)") != nil
     else { return nil }
     self.init(nanosecondsSince1970: year < 1970 ? 0 : .max)
   }
 
-  /// Limited to the representable range.
+  /// The result is limited to the representable range.
   private func moved(by seconds: UInt64, isBack: Bool) -> WallTime {
     let (distance, isFar) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
     let (moved, isOut) =

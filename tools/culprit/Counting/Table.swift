@@ -1,7 +1,7 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// Columns of text. If a line is too narrow for all columns, the last ones continue below.
+/// Columns of text. In lines too narrow for all columns, the last columns continue below.
 struct Table {
   enum Alignment {
     case left
@@ -66,11 +66,11 @@ struct Table {
 /// Returns the number with its noun, as in "12 stalls".
 func counted(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 
-/// To 60 characters.
+/// Limits a name to 60 characters.
 func shortened(_ name: String) -> String { FunctionName.fitted(name, to: 60) }
 
 extension StallReport.TextStyle {
-  /// Continuation lines are indented by the text's own margin, or by `indent` spaces if it has none.
+  /// Indents continuation lines by the text's margin, or without a margin by `indent` spaces.
   func lines(_ text: String, indent: Int = 4) -> [String] {
     let text = isASCII ? text.inASCII : text
     guard text.count > width else { return [text] }

@@ -1,4 +1,4 @@
-/// Buffers the bytes of an export and passes them on in pieces, which bounds memory.
+/// Buffers the bytes of an export and writes them in pieces, which bounds memory.
 package final class ByteSink {
   /// The buffered size that triggers a write.
   private static let pieceBytes = 64 << 10
@@ -18,7 +18,7 @@ package final class ByteSink {
     if pending.count >= Self.pieceBytes { try flush() }
   }
 
-  /// Writes a JSON array of the JSON values that `text` returns.
+  /// Writes a JSON array. `text` returns the JSON text of an element.
   func writeArray<Element>(_ elements: some Sequence<Element>, _ text: (Element) -> String) throws {
     try write("[")
     var isFirst = true

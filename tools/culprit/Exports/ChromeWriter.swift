@@ -61,7 +61,7 @@ struct ChromeWriter: ExportWriter {
     try sink.flush()
   }
 
-  /// Returns the track of `thread` for `stall`. Stalls of a thread can overlap, so each has its own track.
+  /// Returns the track of `thread` for `stall`. Each stall has its own tracks, because stalls of a thread can overlap.
   private mutating func thread(
     _ thread: ObservedThread,
     _ stall: ExportedStall,
@@ -90,7 +90,7 @@ struct ChromeWriter: ExportWriter {
     for segment in track.segments where segment.end > segment.begin {
       let frames = stacks.stacks[segment.stack]
       var common = zip(open, frames).prefix { $0.function == stacks.frames[$1].function }.count
-      // Gaps between segments have no known stack.
+      // The stack is unknown in gaps between segments.
       if segment.begin > position { common = 0 }
       for slice in open[common...].reversed() { try event("E", place, stall, position, slice.end) }
       open.removeSubrange(common...)

@@ -1,14 +1,13 @@
 import CulpritStallRecord
 
-/// Writes one line per stack: the functions from the outermost one, separated by semicolons, and the time in
-/// milliseconds.
+/// Writes one line per stack: the functions, outermost first, separated by semicolons, and the time in milliseconds.
 ///
-/// The first function is the source, so that several stalls form one graph. The times add up to the stall's time.
+/// The first function is the source, which combines several stalls in one graph. The times add up to the stall's time.
 struct CollapsedWriter: ExportWriter {
   static let includesBlame = false
 
   private let sink: ByteSink
-  /// Numbers of names, in the order of first occurrence.
+  /// Paths as numbers of names, in the order of first occurrence.
   private var order: [[Int]] = []
   private var milliseconds: [[Int]: UInt64] = [:]
   private var names: [String] = []
@@ -24,7 +23,7 @@ struct CollapsedWriter: ExportWriter {
     for track in stall.profile.tracks {
       for segment in track.segments { nanoseconds[segment.stack, default: 0] += segment.weight }
     }
-    // For reproducible exports.
+    // Sorted for reproducible exports.
     let weights = nanoseconds.sorted { $0.key < $1.key }
     let root = number(stall.source)
     for (weight, whole) in zip(weights, Self.rounded(weights.map(\.value))) where whole > 0 {

@@ -16,7 +16,7 @@ final class ExportedRecording {
 
   /// Executable and process ID, as in "shop (process 4242)".
   var processName: String {
-    guard let process else { return "a process that is not known" }
+    guard let process else { return "an unknown process" }
     return "\(executableName) (process \(process.id))"
   }
 
@@ -29,7 +29,7 @@ final class ExportedRecording {
   func name(_ place: Int) -> String {
     if names.count <= place { names += [String?](repeating: nil, count: stacks.frames.count - names.count) }
     if let name = names[place] { return name }
-    // Readers would show invisible names as nothing.
+    // Readers would show nothing for invisible names.
     let name = visible(printable(stacks.frames[place].resolved.displayName))
     names[place] = name
     return name
@@ -40,7 +40,7 @@ final class ExportedRecording {
 struct ExportedStall {
   let recording: ExportedRecording
   let profile: StallProfile
-  /// For formats that can hold it.
+  /// The report; `nil` for formats without blame.
   let blame: StallReport?
 
   var stall: Stall { profile.stall }
@@ -76,6 +76,6 @@ struct ExportedStall {
     return label.isEmpty ? nil : printable(label)
   }
 
-  /// `nil` if no function is to blame.
+  /// The culprit's name; `nil` if no function is to blame.
   var culprit: String? { blame?.culprit.map { visible($0.function.name) } }
 }

@@ -2,9 +2,9 @@ import CulpritBlame
 import CulpritStallRecord
 
 protocol ExportWriter {
-  /// Whether the format needs the blame, which takes time to compute.
+  /// Whether the export contains blame, which takes time to compute.
   static var includesBlame: Bool { get }
-  /// Starts another recording, to which the following stalls belong.
+  /// Starts a recording. The stalls that follow belong to it.
   mutating func begin(_ recording: ExportedRecording) throws
   mutating func add(_ stall: ExportedStall) throws
   mutating func finish() throws
@@ -12,11 +12,11 @@ protocol ExportWriter {
 
 /// Converts recordings to another profiling tool's format.
 ///
-/// Only distinct stacks and names stay in memory. Nothing is written before the first stall.
+/// Only distinct stacks and names stay in memory. An export without stalls writes nothing.
 package struct Exporter {
   private var writer: any ExportWriter
   private let isRaw: Bool
-  /// Whether the export computes blame, for which it needs samples.
+  /// Whether the export computes blame. Blame needs samples.
   package var includesBlame: Bool { type(of: writer).includesBlame }
   package private(set) var stallCount = 0
 
@@ -44,7 +44,7 @@ package struct Exporter {
   ///
   /// - Parameters:
   ///   - recording: The recording.
-  ///   - logs: All samples of each stall, if the recording contains only some.
+  ///   - logs: All samples of each stall, if `recording` contains only a selection.
   ///   - store: Storage for large profiles.
   ///   - rules: The rules for the application's own code.
   ///   - resolve: Symbolizes a frame, innermost inlined function first.
@@ -76,7 +76,7 @@ package struct Exporter {
     }
   }
 
-  /// Writes the end of the export unless it has no stall.
+  /// Writes the end of the export if it contains stalls.
   ///
   /// - Throws: Errors of `out`.
   package mutating func finish() throws {

@@ -34,7 +34,7 @@ struct FirefoxTables {
   private var functions = Numbered<Function>()
   private var frames = Numbered<Frame>()
   private var nodes = Numbered<Node>()
-  /// Valid for the current recording only.
+  /// The caches of the current recording.
   private var buildIDs: [String: [UInt8]] = [:]
   private var nodesOfStacks: [Int: Int?] = [:]
 
@@ -99,7 +99,7 @@ struct FirefoxTables {
     printable(path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.index(after: $0)...]) } ?? path)
   }
 
-  /// The categories of ``ProfileStacks/Frame/owner``. The grey first one is for everything else.
+  /// The categories for ``ProfileStacks/Frame/owner``. The first one is for everything else.
   static var categories: [String] {
     [("Other", "grey"), ("Own code", "yellow"), ("Dependencies", "blue"), ("System", "orange")]
       .map { name, color in
@@ -128,8 +128,8 @@ struct FirefoxTables {
     }
   }
 
-  /// Returns Breakpad's identifier: the first 16 bytes, with the first three groups read as little-endian numbers, and
-  /// an age.
+  /// Returns Breakpad's identifier: the first 16 bytes with an age. The first three groups are read as little-endian
+  /// numbers.
   private static func breakpadID(_ buildID: [UInt8]) -> String {
     let bytes = Array((buildID + [UInt8](repeating: 0, count: 16)).prefix(16))
     let groups: [[UInt8]] = [
@@ -183,7 +183,7 @@ struct FirefoxTables {
         ("name", { try sink.writeArray(functions.all) { String($0.name) } }),
         ("isJS", { try sink.writeArray(functions.all) { _ in "false" } }),
         ("relevantForJS", { try sink.writeArray(functions.all) { _ in "false" } }),
-        // Resources are the libraries, in the same order.
+        // Resources are the libraries, in equal order.
         ("resource", { try sink.writeArray(functions.all) { $0.library.map(String.init) ?? "-1" } }),
         ("source", { try sink.writeArray(functions.all) { text($0.file) } }),
         ("lineNumber", { try sink.writeArray(functions.all) { _ in "null" } }),

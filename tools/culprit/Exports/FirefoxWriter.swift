@@ -8,8 +8,7 @@ import CulpritStallRecord
 struct FirefoxWriter: ExportWriter {
   static let includesBlame = true
 
-  /// The processed format, and the Gecko format from which the profiler usually converts. See the profiler's
-  /// docs-developer/CHANGELOG-formats.md.
+  /// Versions of the processed format and of the Gecko format (the profiler's docs-developer/CHANGELOG-formats.md).
   private static let processedVersion = 60
   private static let geckoVersion = 33
 

@@ -1,9 +1,9 @@
-/// Distinct values that are referred to by number.
+/// Distinct values, referenced by number.
 struct Numbered<Value: Hashable> {
   private(set) var all: [Value] = []
   private var numbers: [Value: Int] = [:]
 
-  /// Returns the number of `value`, which is added if it is new.
+  /// Returns the number of `value`. Adds a new value.
   mutating func number(_ value: Value) -> Int {
     if let number = numbers[value] { return number }
     numbers[value] = all.count

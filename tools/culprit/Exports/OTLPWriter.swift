@@ -1,15 +1,15 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Writes the OpenTelemetry profiles signal in protobuf: `ProfilesData`, which has the same encoding as
+/// Writes the OpenTelemetry profiles signal in protobuf. `ProfilesData` has the same encoding as
 /// `ExportProfilesServiceRequest`.
 ///
-/// The form is that of opentelemetry-proto 1.9.0 to 1.11.0
-/// (`opentelemetry/proto/profiles/v1development/profiles.proto`). Each stall is a `ResourceProfiles` with a profile per
-/// thread. The dictionary is written in pieces that a protobuf reader merges.
+/// Uses the format of opentelemetry-proto 1.9.0 to 1.11.0
+/// (`opentelemetry/proto/profiles/v1development/profiles.proto`). Each stall is one or several `ResourceProfiles` with
+/// the profiles of its threads. The dictionary is written in pieces, which protobuf readers merge.
 ///
-/// A message follows its length, so each profile is in memory as a whole. Threads with very many samples are split into
-/// consecutive profiles.
+/// A message's length precedes the message, so each profile is completely in memory. Threads with very many samples are
+/// split into consecutive profiles.
 struct OTLPWriter: ExportWriter {
   static let includesBlame = false
 
@@ -124,7 +124,7 @@ struct OTLPWriter: ExportWriter {
       }
       profiles.append(profile(stall, track.thread, part, end: stall.profile.duration))
       count += part.count
-      // Also limits messages with many threads that have few samples each.
+      // Also limits messages with many threads of few samples each.
       if count >= Self.samplesMax {
         try write(&profiles, of: stall, &dictionary)
         count = 0
@@ -157,7 +157,7 @@ struct OTLPWriter: ExportWriter {
   }
 
   mutating func finish() throws {
-    // Texts, and tables that no piece has started yet.
+    // Texts, and the tables that no piece contains yet.
     var dictionary = ProtobufMessage()
     dictionary.add(Table.mapping, ProtobufMessage())
     for mapping in places.mappings { dictionary.add(Table.mapping, message(mapping)) }

@@ -185,5 +185,5 @@ package enum ExportError: Error, CustomStringConvertible {
   case noMemory
 
   /// A message without a final period.
-  package var description: String { "there is no memory to compress the export in" }
+  package var description: String { "not enough memory to compress the export" }
 }

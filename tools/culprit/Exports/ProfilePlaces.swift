@@ -2,9 +2,9 @@ import CulpritBlame
 import CulpritStallRecord
 
 protocol PlaceEncoding {
-  /// Adds `location` with its `number`, from 1.
+  /// Adds `location` to `message`. Numbers start at 1.
   func add(_ location: ProfilePlaces.Location, _ number: UInt64, to message: inout ProtobufMessage)
-  /// Adds `function` with its `number`, from 1.
+  /// Adds `function` to `message`. Numbers start at 1.
   func add(_ function: ProfilePlaces.Function, _ number: UInt64, to message: inout ProtobufMessage)
 }
 
@@ -40,7 +40,7 @@ struct ProfilePlaces {
   private var mappingNumbers: [Mapping: UInt64] = [:]
   /// Mappings of the executables and all mappings with locations, numbered from 1.
   private(set) var mappings: [Mapping] = []
-  /// Mappings with unnamed code, for which the reader might have names.
+  /// Mappings with unnamed code. Readers might have the names.
   private(set) var unnamed: Set<UInt64> = []
   private var locations: [Location: UInt64] = [:]
   private var functions: [Function: UInt64] = [:]
@@ -58,7 +58,7 @@ struct ProfilePlaces {
     _ = number(of: module, mapping)
   }
 
-  /// Returns locations, innermost first. Adds new ones to `profile`.
+  /// Returns locations, innermost first. Adds new locations to `profile`.
   mutating func locations(
     ofStack place: Int,
     _ recording: ExportedRecording,

@@ -6,10 +6,10 @@ struct ProtobufMessage {
 
   private(set) var bytes: [UInt8] = []
 
-  /// Adds a number unless it is 0, the default of a missing field.
+  /// Adds a number, except 0, which is the default of a missing field.
   mutating func add(_ field: UInt64, _ value: UInt64) { if value != 0 { add(field, always: value) } }
 
-  /// Adds a number, including 0, for fields whose presence is significant.
+  /// Adds a number, including 0, for fields with significant presence.
   mutating func add(_ field: UInt64, always value: UInt64) {
     append(field << 3 | Self.varint)
     append(value)

@@ -18,14 +18,14 @@ extension ExportedStall {
     return facts
   }
 
-  /// Causes by their codes in reports, with shares.
+  /// The causes as codes of reports, with shares.
   var causes: JSONObject {
     var causes = JSONObject()
     for cause in blame?.causes ?? [] { causes.add(cause.kind.rawValue, json: decimal(share: cause.share)) }
     return causes
   }
 
-  /// Phases with one dominant function each. Empty if one function dominated the whole stall.
+  /// Phases with one dominant function each. Empty if one function dominates the whole stall.
   var phases: [(begin: UInt64, end: UInt64, function: String)] {
     (blame?.timeline ?? []).map { stretch in
       let name = stretch.culprit.map { visible($0.function.name) }
@@ -34,6 +34,6 @@ extension ExportedStall {
     }
   }
 
-  /// Age at which the stall became a hang, in nanoseconds.
+  /// Age of the work when the stall became a hang, in nanoseconds.
   var hangAge: UInt64? { stall.notes.last { $0.kind == .hang }?.time.wholeNanoseconds }
 }

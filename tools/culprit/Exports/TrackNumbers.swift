@@ -1,5 +1,5 @@
-/// Assigns unique numbers to processes and threads. A process keeps its PID if no other process of the export has
-/// it: in containers most PIDs are 1.
+/// Assigns unique numbers to processes and threads. A process keeps a PID that is unique in the export; in containers,
+/// most PIDs are 1.
 struct TrackNumbers<Key: Hashable> {
   /// Larger than the kernel's numbers (PID_MAX_LIMIT).
   private static var firstInvented: Int { 1 << 22 + 1 }
@@ -8,7 +8,7 @@ struct TrackNumbers<Key: Hashable> {
   private var used: Set<Int> = []
   private var next = Self.firstInvented
 
-  /// A new key gets `wanted` unless that is taken.
+  /// A new key gets `wanted` unless the number is taken.
   mutating func number(of key: Key, wanted: Int) -> (number: Int, isNew: Bool) {
     if let number = numbers[key] { return (number, false) }
     var number = wanted

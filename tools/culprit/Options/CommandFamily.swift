@@ -2,13 +2,13 @@
 package struct CommandFamily: Sendable {
   package struct Member: Sendable {
     package var name: String
-    /// A brief description, without an initial capital.
+    /// A brief description, starting in lower case.
     package var brief: String
     private let makeTable: @Sendable () -> OptionTable
 
     package var table: OptionTable { makeTable() }
 
-    /// Creates a subcommand, whose `table` is evaluated on use.
+    /// Creates a subcommand. Evaluates `table` on use.
     package init(_ name: String, _ brief: String, _ table: @autoclosure @escaping @Sendable () -> OptionTable) {
       self.name = name
       self.brief = brief
@@ -17,7 +17,7 @@ package struct CommandFamily: Sendable {
   }
 
   package var name: String
-  /// A brief description, without an initial capital.
+  /// A brief description, starting in lower case.
   package var brief: String
   package var version: String
   package var table: OptionTable

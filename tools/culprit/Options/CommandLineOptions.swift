@@ -2,7 +2,7 @@
 package enum ArgumentValues: Hashable, Sendable {
   /// Text that cannot be completed.
   case anything
-  /// One of these words. The parser rejects other words in options.
+  /// One of these words. For options, the parser rejects other words.
   case words([String])
   /// A file. Completion prefers files with this suffix, and directories.
   case file(ending: String? = nil)
@@ -16,9 +16,9 @@ package struct CommandOption: Sendable {
   /// The name of the argument in the help; `nil` for an option without argument.
   package var argument: String?
   package var values: ArgumentValues
-  /// Undocumented words that are also accepted, such as former names.
+  /// Undocumented words that the parser accepts, such as former names.
   package var aliases: [String]
-  /// Whether all occurrences of the option count.
+  /// Whether all occurrences of the option count, not only the last.
   package var isRepeatable: Bool
   /// Brief descriptions of words that need one.
   package var meanings: [String: String]
@@ -68,8 +68,8 @@ package struct UsageError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// The options of a command.
 ///
-/// Follows the GNU conventions (POSIX Utility Conventions, getopt_long(3)), including mixed options and operands, `--`,
-/// combined letters, and unambiguous abbreviations of long names.
+/// Follows the GNU conventions (POSIX Utility Conventions, getopt_long(3)): mixed options and operands, `--`, combined
+/// letters, and unambiguous abbreviations of long names.
 package struct OptionTable: Sendable {
   /// Command name and arguments, for the help.
   package var usage: [String]
@@ -77,8 +77,8 @@ package struct OptionTable: Sendable {
   /// The options in the order of the help. `--help` is added automatically.
   package var options: [CommandOption]
   package var operands: ArgumentValues
-  /// Further text of the help. Indented lines are verbatim text, or list entries: a word, two or more spaces, and a
-  /// description. Other consecutive lines form a paragraph.
+  /// Further text of the help. Indented lines are verbatim text or list entries: a word, at least two spaces, and a
+  /// description. Unindented lines form paragraphs.
   package var epilogue: String
   /// Example commands, prefixed by "$ ", and their output.
   package var examples: String
@@ -128,8 +128,8 @@ package struct OptionTable: Sendable {
       return number
     }
 
-    /// Throws a ``UsageError`` if one of the options `names`, which would have no effect, was given. `reason` follows
-    /// the option's name in the message.
+    /// Throws a ``UsageError`` if one of the options `names` was given, because it would have no effect. `reason`
+    /// follows the option's name in the message.
     package func refuse(_ names: [String], _ reason: String) throws(UsageError) {
       if let name = names.first(where: has) { throw UsageError("--\(name) \(reason)") }
     }
@@ -199,7 +199,7 @@ package struct OptionTable: Sendable {
     var letters = text
     while let letter = letters.popFirst() {
       guard let option = options.first(where: { $0.letter == letter }) else {
-        // A long name after a single dash is parsed as letters.
+        // A long name after a single dash was parsed as letters.
         let name = String(text.prefix { $0 != "=" })
         let isLong = name.count > 1 && options.contains { $0.name == name }
         throw UsageError("unknown option -\(letter)" + (isLong ? "; did you mean --\(name)?" : ""))

@@ -7,8 +7,8 @@ package struct CommandOutput: Sendable {
 
   private let around: @Sendable (_ descriptor: Int32, _ write: () -> Void) -> Void
 
-  /// Creates the output of `command`. `around` gets a descriptor and a closure that writes to it, and can hide other
-  /// output on the terminal meanwhile.
+  /// Creates the output of `command`. `around` gets a descriptor and a closure that writes to it. `around` can hide
+  /// other terminal output meanwhile.
   package init(
     command: String,
     around: @escaping @Sendable (_ descriptor: Int32, _ write: () -> Void) -> Void = { _, write in write() }
@@ -17,8 +17,8 @@ package struct CommandOutput: Sendable {
     self.around = around
   }
 
-  /// Writes to standard output. On failure, ends the program: with status 0 if the reader closed the pipe, otherwise
-  /// with a message and status 1.
+  /// Writes to standard output. Ends the program if this fails: with status 0 for a pipe without reader, otherwise with
+  /// a message and status 1.
   package func print(_ text: String) { print(bytes: Array(text.utf8)) }
 
   package func print(bytes: [UInt8]) {
@@ -29,13 +29,12 @@ package struct CommandOutput: Sendable {
     }
   }
 
-  /// Writes the command's name and `message` to standard error. Escapes control characters, which names of files can
-  /// contain.
+  /// Writes the command's name and `message` to standard error. Escapes control characters.
   package func error(_ message: String) {
     _ = writeAll(Array("\(command): \(printable(message))\n".utf8), to: STDERR_FILENO)
   }
 
-  /// Writes a usage error, which refers to the help of the subcommand `part`, and ends the program with status 2.
+  /// Writes a usage error and a reference to the help of the subcommand `part`. Ends the program with status 2.
   package func usage(_ error: UsageError, of part: String? = nil) -> Never {
     self.error("\(error)")
     let words = [command, part, "--help"].compactMap { $0 }.joined(separator: " ")

@@ -1,5 +1,5 @@
 extension OptionTable {
-  /// Returns the complete lines that `--help` prints, broken only between words.
+  /// Returns the lines of `--help`, broken only between words.
   package func help(width: Int = 100) -> String {
     let heads = usage.enumerated().map { ($0.offset == 0 ? "Usage: " : "   or: ") + $0.element }
     var blocks = [
@@ -17,7 +17,7 @@ extension OptionTable {
 
   private func indented(_ line: Substring) -> String { line.isEmpty ? "" : "  \(line)" }
 
-  /// Returns the option list. In narrow layouts descriptions are below the options.
+  /// Returns the option list. Narrow layouts place descriptions below the options.
   private func optionLines(_ width: Int) -> [String] {
     let columns = options.map { option -> String in
       let letter = option.letter.map { "-\($0), " } ?? "    "
@@ -58,8 +58,8 @@ extension OptionTable {
   }
 }
 
-/// Wraps `text` at spaces. A longer word gets its own line. `hanging` indents all lines except the first; the first
-/// `start` characters are never broken.
+/// Wraps `text` at spaces. A word that exceeds the width gets its own line. `hanging` indents all lines except the
+/// first. The first `start` characters are never broken.
 func wrapped(_ text: String, _ width: Int, hanging: Int = 0, from start: Int = 0) -> [String] {
   var lines: [String] = []
   var line = String(text.prefix(start))

@@ -75,10 +75,10 @@ extension CommandFamily {
     [".RS 4", ".nf"] + text.map { $0.isEmpty ? ".sp" : roff(String($0)) } + [".fi", ".RE"]
   }
 
-  /// Returns `text` in short roff lines.
+  /// Returns `text` as short roff lines.
   private func filled(_ text: String) -> [String] { wrapped(text, 72).map(roff) }
 
-  /// Escapes a line, which must not start a request, and names non-ASCII characters.
+  /// Escapes text that would start a request, and writes non-ASCII characters by name.
   private func roff(_ text: String) -> String {
     var line = ""
     for scalar in text.unicodeScalars {

@@ -8,7 +8,7 @@ package func suggestion(_ word: String, among known: [String], prefix: String = 
   let near = known.map { (name: $0, distance: editDistance(wanted, Array($0.lowercased()))) }
     .filter { $0.distance <= max(1, min(wanted.count, $0.name.count) / 3) && min(wanted.count, $0.name.count) > 1 }
     .min { $0.distance < $1.distance }
-  // Shorter prefixes are likely to be accidental.
+  // Words are often prefixes by accident, so a prefix needs at least three letters.
   let begun = known.first { wanted.count > 2 && $0.lowercased().hasPrefix(word.lowercased()) }
   return (near?.name ?? begun).map { "; did you mean \(prefix)\($0)?" } ?? ""
 }

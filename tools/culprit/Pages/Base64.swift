@@ -2,7 +2,7 @@
 enum Base64 {
   private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  /// Pieces whose sizes are multiples of a group can be encoded separately.
+  /// Size of a group in bytes. Pieces of whole groups can be encoded separately.
   static let groupBytes = 3
 
   static func encode(_ bytes: some RandomAccessCollection<UInt8>) -> [UInt8] {

@@ -1,7 +1,7 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// A report as HTML that is readable without scripts and printable.
+/// A report as HTML, readable without scripts and printable.
 struct PageArticle {
   let report: StallReport
   private let words: ReportSections
@@ -76,7 +76,7 @@ struct PageArticle {
     guard let culprit = report.culprit, var texts = words.verdict?.paragraphs.map(\.text) else {
       return Markup.element("p", "", Markup.text(words.nobody))
     }
-    // The heading already shows the name, unless other text precedes it.
+    // The heading shows the name already, unless other text precedes the name.
     let first = texts.removeFirst()
     let name = culprit.function.displayName
     let rest = first.hasPrefix(name) ? String(first.dropFirst(name.count)) : first
@@ -86,7 +86,7 @@ struct PageArticle {
     return markup + texts.map { Markup.element("p", "", Markup.text($0)) }.joined(separator: "\n")
   }
 
-  /// Returns a bar chart, hidden from screen readers because the text contains the values.
+  /// Returns a bar chart. Screen readers ignore it, because the text contains the values.
   private func bar(_ shares: [(share: Double, kind: String)]) -> String {
     var position = 0.0
     let parts = shares.map { share, kind in
@@ -136,7 +136,7 @@ struct PageArticle {
 
   private var chains: String {
     let sections = words.waitChains
-    // The sections of the report's wait chains come first.
+    // The first sections describe the report's wait chains.
     let drawn = zip(sections, report.waitChains)
       .map { section, chain in
         """

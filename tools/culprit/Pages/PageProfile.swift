@@ -3,10 +3,10 @@ import CulpritExports
 import CulpritReports
 import CulpritStallRecord
 
-/// The data that a page draws: the stacks as a tree, and the samples of each thread.
+/// The data of a page's graphics: the stacks as a tree, and the samples of each thread.
 ///
-/// The encoding is the length of a JSON header (four bytes, little-endian), the header, and columns of LEB128 numbers.
-/// Contiguous columns compress well. `profile.js` is the decoder.
+/// Encoded as the length of a JSON header (four bytes, little-endian), the header, and columns of LEB128 numbers.
+/// Contiguous columns compress well. `profile.js` decodes them.
 struct PageProfile {
   private var functions: [[String: String]] = []
   private var numbersOfFunctions: [Int: Int] = [:]
@@ -38,7 +38,7 @@ struct PageProfile {
     }
   }
 
-  /// `log` contains all samples, if `stall` contains only some.
+  /// `log` contains all samples, if `stall` contains only a selection.
   init(
     _ stall: Stall,
     _ report: StallReport,
@@ -54,7 +54,7 @@ struct PageProfile {
     activity = builder.activity
   }
 
-  /// In nanoseconds.
+  /// The duration in nanoseconds.
   var duration: UInt64 { profile.duration }
 
   /// Writes the profile to `out` in pieces.
@@ -124,8 +124,8 @@ struct PageProfile {
     return "thread \(thread.id)" + (thread.name.isEmpty ? "" : " \"\(printable(thread.name))\"")
   }
 
-  /// Writes columns relative to the previous ones, which gives small numbers. Iterating once per column takes less
-  /// memory than storing the columns.
+  /// Writes each value relative to the previous one, which gives small numbers. Iterating once per column takes less
+  /// memory than storing columns.
   private mutating func write(_ track: StallProfile.Track, to out: ([UInt8]) throws -> Void) throws {
     func column(_ append: (inout [UInt8], StallProfile.Segment) -> Void) throws {
       try track.segments.forEachPiece { segments in
@@ -150,7 +150,7 @@ struct PageProfile {
     segment.sample.map { state($0.activity) } ?? unobserved()
   }
 
-  /// Returns the label's number, from 1; 0 if the application had set none.
+  /// Returns the label's number, from 1; 0 without a label.
   private mutating func label(_ segment: StallProfile.Segment) -> Int {
     let label = segment.sample.map { profile.labels[Int($0.label)] } ?? ""
     return label.isEmpty ? 0 : labels.number(printable(label)) + 1
@@ -208,7 +208,7 @@ struct PageProfile {
     if let number = numbersOfFunctions[frame.function] { return number }
     let owner =
       switch frame.owner {
-      // Placeholders for code that was not captured have no owner.
+      // Placeholders for missing data have no owner.
       case _ where frame.captured == nil: "nobody"
       case .own: "own"
       case .entry: "entry"

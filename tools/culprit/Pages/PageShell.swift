@@ -2,14 +2,14 @@ enum PageShell {
   private static func file(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
   static let style = file(PackageResources.page_css)
-  /// A function scope keeps the names of all parts out of the global scope.
+  /// A function scope keeps names out of the global scope.
   static let script = "(() => {\n\"use strict\";\n" + parts.map(file).joined(separator: "\n") + "})();\n"
   private static let parts = [
     PackageResources.profile_js, PackageResources.calls_js, PackageResources.words_js, PackageResources.flame_js,
     PackageResources.timeline_js, PackageResources.tables_js, PackageResources.page_js,
   ]
 
-  /// Digests for the policy. A test computes them.
+  /// Digests for the policy. A test verifies them.
   static let scriptDigest = "sha256-qlwwJwHUt4AHyrVjcYUzPTvBxp8V36BATO3WvNZx8X4="
   static let styleDigest = "sha256-GGM0HMyhoxKS1I01zycQ0DiJHeJA16MhAQnnQn2HKeA="
 
@@ -41,7 +41,7 @@ enum PageShell {
     """
   }
 
-  /// The page's only instance, which the script moves to the selected stall.
+  /// The only instance. The script moves it to the selected stall.
   static let explorer = file(PackageResources.explorer_html)
 
   static let end = "<script>\(script)</script>\n</body>\n</html>\n"

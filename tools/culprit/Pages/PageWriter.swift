@@ -24,7 +24,7 @@ package struct PageWriter {
   ///
   /// - Parameters:
   ///   - version: This program's version.
-  ///   - samplesPerReport: The minimum number of samples from which blame is computed.
+  ///   - samplesPerReport: The minimum number of samples for computing blame.
   ///   - store: Storage for large profiles.
   package init(
     version: String,
@@ -40,7 +40,7 @@ package struct PageWriter {
   ///
   /// - Parameters:
   ///   - recording: The recording.
-  ///   - logs: All samples of each stall, if the recording contains only some.
+  ///   - logs: All samples of each stall, if `recording` contains only a selection.
   ///   - rules: The rules for the application's own code.
   ///   - resolve: Symbolizes a frame, innermost inlined function first.
   package mutating func add(
@@ -68,21 +68,21 @@ package struct PageWriter {
       text.append(contentsOf: Base64.encode(left[..<whole]))
       left.removeFirst(whole)
     }
-    // A sink in memory throws no errors. If zlib has no memory, neither has the page.
-    guard let gzip = GzipSink(sink) else { preconditionFailure("no memory to compress with") }
+    // A sink in memory throws no errors. If zlib lacks memory, so does the page.
+    guard let gzip = GzipSink(sink) else { preconditionFailure("not enough memory to compress the page") }
     try? profile.write { try gzip.write($0) }
     try? gzip.finish()
     text.append(contentsOf: Base64.encode(left))
     return text
   }
 
-  /// Writes the page in pieces. Writes nothing if the page has no stall.
+  /// Writes the page in pieces. A page without stalls writes nothing.
   ///
   /// - Throws: Errors of `out`.
   package func write(to out: @escaping ([UInt8]) throws -> Void) throws {
     guard !entries.isEmpty else { return }
     let sink = ByteSink(out)
-    // Newest first.
+    // The newest stall comes first.
     let sorted = entries.enumerated()
       .sorted { ($1.element.began, $0.offset) < ($0.element.began, $1.offset) }.map(\.element)
     let keys = Self.keys(sorted)
@@ -114,7 +114,7 @@ package struct PageWriter {
     "\(article.title): \(readable(article.report.duration)) \(article.report.source)"
   }
 
-  /// Returns unique keys. IDs can repeat: a file might occur twice, and hosts might assign equal IDs.
+  /// Returns unique keys. IDs can repeat: a file might occur twice, or two hosts might assign equal IDs.
   private static func keys(_ entries: [Entry]) -> [String] {
     var counts: [String: Int] = [:]
     return entries.map { entry in
@@ -124,7 +124,7 @@ package struct PageWriter {
     }
   }
 
-  /// Empty for a single stall.
+  /// Returns the table of problems; empty for a single stall.
   private static func problems(_ entries: [Entry], _ keys: [String]) -> String {
     guard entries.count > 1 else { return "" }
     let groups = Dictionary(grouping: entries.indices) { entries[$0].article.report.signature }.values
@@ -154,7 +154,7 @@ package struct PageWriter {
       """
   }
 
-  /// Empty for a single stall.
+  /// Returns the list of stalls; empty for a single stall.
   private static func list(_ entries: [Entry], _ keys: [String]) -> String {
     guard entries.count > 1 else { return "" }
     let items = entries.enumerated()
