@@ -50,7 +50,7 @@ extension Watchdog {
     public var stallAge: Duration
     /// The waiting times of probes; `nil` if the source is not probed. One probe waits at a time.
     public var latencies: Histogram?
-    /// The number of samples of late work, stall or not.
+    /// The number of samples, including those of work that ended before its threshold.
     public var samples: UInt64
     /// The number of due samples that could not be taken or kept.
     public var samplesLost: UInt64
