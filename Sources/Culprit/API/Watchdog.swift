@@ -185,13 +185,13 @@ public final class Watchdog: Sendable {
     try running().captureStacks(timeout: timeout)
   }
 
-  /// Returns all threads and the work under way, as `culprit dump` prints them: sections, jobs of the pool and
+  /// Returns all threads and the work under way, as `culprit dump` prints them: sections, jobs of Swift concurrency and
   /// activities, on their threads or grouped by the functions in which their tasks wait.
   ///
   ///     log.notice("\(try watchdog.dump())")
   ///
-  /// Captures and symbolizes like `captureThreads(timeout:)`. Works while all threads of Swift's pool are stuck, but
-  /// needs the allocator.
+  /// Captures and symbolizes like `captureThreads(timeout:)`. Works while all threads of Swift concurrency are stuck,
+  /// but not while a stuck thread holds the lock of the allocator.
   ///
   /// - Parameter timeout: The longest time to wait for the captures.
   /// - Returns: A value with text and JSON.

@@ -121,7 +121,7 @@ extension Watchdog {
   ///
   ///     try watchdog.reconfigure { $0.sampling.threshold = .seconds(2) }
   ///
-  /// Sections, and loops with their own thresholds, keep them. The environment and the configuration file still
+  /// Sections, and watches with their own thresholds, keep them. The environment and the configuration file still
   /// override the code. A stall in progress remains a stall.
   ///
   /// - Parameter change: Changes the configuration given in code. Changes by other threads wait until it returns.

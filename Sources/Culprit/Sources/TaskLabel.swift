@@ -32,7 +32,7 @@ extension Watchdog {
   ///
   ///     await Watchdog.withLabel("request 4711") { await handle(request) }
   ///
-  /// Of nested labels, reports show the innermost. A label of the watched loop or section takes precedence. The cost is
+  /// Reports show the innermost of nested labels. A label of the watched loop or section takes precedence. The cost is
   /// that of binding a task-local value.
   ///
   /// - Parameters:
