@@ -65,7 +65,7 @@ import Testing
   /// Creates the files that `page` names. The newest stall is a day old.
   private func prepare(_ directory: String, for page: String) throws {
     let folders = [
-      "work", "bin", "var/lib/shop/culprit", "srv/stalls/build-41", "srv/stalls/build-42", "usr/lib",
+      "work", "bin", "var/lib/shop/stalls", "srv/stalls/build-41", "srv/stalls/build-42", "usr/lib",
       "usr/local/share/zsh/site-functions", "usr/local/share/man/man1", "home/.local/share/bash-completion/completions",
       "home/.config/fish/completions",
     ]
@@ -76,9 +76,8 @@ import Testing
     var stalls = ExampleStalls()
     let newest = try stalls.time("2026-11-23T08:00:00Z").nanosecondsSince1970
     stalls.days = Int(Date().timeIntervalSince1970 / 86_400) - Int(newest / 86_400_000_000_000) - 1
-    let saved = "\(directory)/var/lib/shop/culprit"
+    let saved = "\(directory)/var/lib/shop/stalls"
     if page.hasSuffix("many-stalls.md") { try stalls.saveLast(in: saved) } else { try stalls.saveWeek(in: saved) }
-    try files.createSymbolicLink(atPath: "\(directory)/var/lib/shop/stalls", withDestinationPath: "culprit")
     try stalls.saveBuilds(before: "\(directory)/srv/stalls/build-41", after: "\(directory)/srv/stalls/build-42")
     try stalls.write(SampleRecordings.everyday(), "\(directory)/work/stall.stall")
     try Data("0x1000\n0x1a2b0\n".utf8).write(to: URL(fileURLWithPath: "\(directory)/work/addresses"))

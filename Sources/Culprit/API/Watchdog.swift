@@ -11,9 +11,10 @@ import Synchronization
 ///     watchdog.onStall { report in log.error("\(report)") }
 ///     let loop = try watchdog.watchLoop(named: "accept")
 ///
-/// A watchdog runs until `stop()`. A watchdog and its watches retain each other, so the application needs no reference
-/// to either. A watchdog without watches stops when its last reference is released. A second watchdog joins the first
-/// and uses its configuration; the watch ends when all watchdogs have stopped. All methods are thread-safe.
+/// A watchdog runs until `stop()`. It and its watches retain each other, so the application does not have to keep a
+/// reference to either. A watchdog without watches stops when its last reference is released. A second watchdog joins
+/// the first: it uses the first one's configuration, and the watch ends when all have stopped. All methods are
+/// thread-safe.
 ///
 /// At process exit, and when the watchdog is stopped or released, Culprit takes up to two seconds to deliver and save
 /// pending reports. A stall whose report takes longer gets one line on standard error.
@@ -27,7 +28,7 @@ public final class Watchdog: Sendable {
   let live: LiveConfiguration
   /// `nil` when the watchdog is disabled.
   private let startedEngine: Engine?
-  /// `nil` when the watchdog is disabled, and in a child of fork(2), in which the threads holding its locks do not
+  /// `nil` when the watchdog is disabled, and in a child of fork(2), where the threads that held its locks do not
   /// exist.
   var engine: Engine? { clinux_process_is(process) ? startedEngine : nil }
   private let process = clinux_process_stamp()
@@ -102,8 +103,8 @@ public final class Watchdog: Sendable {
   /// Ends the watch. A stall in progress is reported with the samples taken so far.
   ///
   /// Returns when every report has been delivered, after at most 2 s, or 3 s if the disk does not answer. A call from a
-  /// handler does not wait for that handler. If other watchdogs of this process continue, only this watchdog's handlers
-  /// and watches are removed.
+  /// handler does not wait for that handler. If other watchdogs of this process continue, only this one's handlers and
+  /// watches are removed.
   ///
   /// Later marks of loops and sections have no effect. A second call, and a call in a child of fork(2), does nothing.
   public func stop() { stop(patience: Self.patience) }
@@ -131,7 +132,7 @@ public final class Watchdog: Sendable {
       defer { registrations = [] }
       return registrations
     }
-    // If other watchdogs continue, pending reports reach this watchdog's handlers before their removal.
+    // If other watchdogs continue, pending reports reach this one's handlers before their removal.
     let (isLast, hasEnded) = EngineLifetime.leave(
       engine,
       flush: { engine.flush(until: deadline) },
@@ -179,18 +180,18 @@ public final class Watchdog: Sendable {
     return ReportSettings(configuration).report(of: all, stacks)
   }
 
-  /// Captures stacks without symbol names, which take far longer than the capture.
+  /// Without symbol names, which take far longer than the capture.
   package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
     try running().captureStacks(timeout: timeout)
   }
 
-  /// Returns all threads and the work under way, like `culprit dump`. Sections, pool jobs and activities are listed on
-  /// their threads, or grouped by the functions in which their tasks wait.
+  /// Returns all threads and the work under way, as `culprit dump` prints them: sections, jobs of Swift concurrency and
+  /// activities, on their threads or grouped by the functions in which their tasks wait.
   ///
   ///     log.notice("\(try watchdog.dump())")
   ///
-  /// Captures and symbolizes like `captureThreads(timeout:)`. Works while all threads of Swift's pool are stuck, but
-  /// needs the allocator.
+  /// Captures and symbolizes like `captureThreads(timeout:)`. Works while all threads of Swift concurrency are stuck,
+  /// but not while a stuck thread holds the lock of the allocator.
   ///
   /// - Parameter timeout: The longest time to wait for the captures.
   /// - Returns: A value with text and JSON.
@@ -208,7 +209,8 @@ public final class Watchdog: Sendable {
     return Status(engine, problems: problems)
   }
 
-  /// The counts so far, or at `stop()`: stalls, hangs and latencies of each source, and the watchdog's own cost.
+  /// The counts so far: stalls, hangs and latencies of each source, and the watchdog's own cost; after `stop()`, those
+  /// at the stop.
   ///
   /// Takes some hundred microseconds and reads files of procfs, so avoid it in watched work.
   public var metrics: Metrics {

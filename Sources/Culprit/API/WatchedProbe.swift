@@ -125,7 +125,8 @@ extension Watchdog {
     return hold(WatchedProbe(watchdog: self, sources: [probed]), scoped: scoped)
   }
 
-  /// Watches an event loop of any library by closures submitted to the loop.
+  /// Watches an event loop of any library by a probe: a closure that is submitted to the loop again and again. A
+  /// closure that waits longer than the threshold is a stall of the loop.
   ///
   ///     try watchdog.watchLoop(named: "http") { probe in eventLoop.execute { probe() } }
   ///

@@ -15,7 +15,7 @@ final class LiveConfiguration: Sendable {
   }
 
   private let environment: Environment
-  /// While the lock is held, no application code is called, and nothing is printed: standard error might block.
+  /// While the lock is held, nothing is printed, because standard error might block, and no application code is called.
   private let state: Mutex<State>
   /// The thread that is changing the configuration in code; 0 if none.
   private let changer = Atomic<Int32>(0)
@@ -57,7 +57,7 @@ final class LiveConfiguration: Sendable {
 
   func change(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
     let own = clinux_task_self()
-    // A change inside a change would wait for its own thread.
+    // The thread would wait for itself.
     guard changer.load(ordering: .relaxed) != own else { throw .changedWithin }
     let result = self.change.withLock { _ -> Result<[String], WatchdogError> in
       changer.store(own, ordering: .relaxed)
@@ -77,8 +77,8 @@ final class LiveConfiguration: Sendable {
     Self.say(try result.get())
   }
 
-  /// Returns one sentence for each setting in which a second watchdog differs, except settings that `other` leaves at
-  /// their defaults.
+  /// Returns one sentence for each setting in which a second watchdog's configuration differs. Settings that `other`
+  /// leaves at their defaults are skipped.
   func disagreements(with other: Configuration) -> [String] {
     let (current, defaults) = (current, Configuration())
     return Setting.all.filter { setting in
@@ -121,7 +121,7 @@ extension Watchdog {
   ///
   ///     try watchdog.reconfigure { $0.sampling.threshold = .seconds(2) }
   ///
-  /// Sections, and loops with their own thresholds, are unchanged. The environment and the configuration file still
+  /// Sections, and watches with their own thresholds, keep them. The environment and the configuration file still
   /// override the code. A stall in progress remains a stall.
   ///
   /// - Parameter change: Changes the configuration given in code. Changes by other threads wait until it returns.

@@ -1,6 +1,6 @@
 import CCulpritObserver
 
-/// Returns at most the last 56 bytes of `text`, from a character boundary. Paths of requests differ at the end.
+/// Returns the last 56 bytes of `text` or fewer, from a character boundary. The end of a path distinguishes requests.
 func labelBytes(of text: String) -> [UInt8] {
   // 10xxxxxx continues a character in UTF-8.
   Array(text.utf8.suffix(OBSERVER_LABEL_WORDS * 8).drop { $0 & 0xc0 == 0x80 })
@@ -27,12 +27,13 @@ final class TaskLabel: @unchecked Sendable {
 }
 
 extension Watchdog {
-  /// Labels the work of a task. Reports show the label for samples of the task and its child tasks on all threads.
+  /// Labels the work of a task. Reports show the label for samples of the task and its child tasks, on whatever thread
+  /// they run.
   ///
   ///     await Watchdog.withLabel("request 4711") { await handle(request) }
   ///
   /// Reports show the innermost of nested labels. A label of the watched loop or section takes precedence. The cost is
-  /// one binding of a task-local value.
+  /// that of binding a task-local value.
   ///
   /// - Parameters:
   ///   - text: The label. Text longer than 56 bytes keeps its last 56.

@@ -44,7 +44,8 @@ extension Watchdog.Configuration {
     /// Creates the defaults.
     public init() {}
 
-    /// The age at which a work item is a stall; default: 4 s. At least 10 ms. Sources can have their own thresholds.
+    /// The age at which a work item, such as a turn of a loop or a request, is a stall; default: 4 s. At least 10 ms.
+    /// Sources can have their own thresholds.
     public var threshold = Duration.seconds(4)
 
     /// The age at which a stall is a hang, for work items with ``threshold``. At least the threshold; default (`nil`):

@@ -85,15 +85,15 @@ extension Watchdog.Metrics {
       bySource("culprit_stall_age_seconds", .gauge, "Age of the oldest stall under way, 0 when there is none") {
         .time($0.stallAge.wholeNanoseconds)
       },
-      histograms("culprit_stall_duration_seconds", "Duration of stalls that are over", from: .milliseconds(10)) {
+      histograms("culprit_stall_duration_seconds", "Durations of stalls that have ended", from: .milliseconds(10)) {
         $0.stallDurations
       },
       histograms(
         "culprit_probe_latency_seconds",
-        "Time from handing a probe to an event loop, queue, pool or executor until it ran",
+        "Time from enqueuing a probe on an event loop, queue, pool or executor until it ran",
         to: .seconds(100)
       ) { $0.latencies },
-      bySource("culprit_samples_total", .counter, "Samples taken of work that was late, stall or not") {
+      bySource("culprit_samples_total", .counter, "Samples taken, also of work that ended before its threshold") {
         .count($0.samples)
       },
       bySource("culprit_samples_lost_total", .counter, "Samples that were due and could not be taken or kept") {
@@ -127,10 +127,10 @@ extension Watchdog.Metrics {
         single(
           "culprit_cpu_seconds_total",
           .counter,
-          "CPU time of the watchdog's own threads, with the handlers that they call",
+          "CPU time of the watchdog's threads, including the handlers that they call",
           .time(ownCost.cpuTime.wholeNanoseconds)
         ),
-        single("culprit_wakeups_total", .counter, "Times that these threads were woken", .count(ownCost.wakeups)),
+        single("culprit_wakeups_total", .counter, "Wake-ups of the watchdog's threads", .count(ownCost.wakeups)),
         single(
           "culprit_signal_handler_seconds_total",
           .counter,
@@ -146,7 +146,7 @@ extension Watchdog.Metrics {
         Family(
           name: "culprit_previous_runs",
           type: .gauge,
-          help: "Previous runs of the service reported by this run, by ending",
+          help: "Previous runs of the service that this run has reported, by ending",
           samples: previousRuns.sorted { $0.key.rawValue < $1.key.rawValue }.map { ending, count in
             Sample(labels: [Value.Label(name: "ending", value: ending.rawValue)], number: .count(UInt64(count)))
           }

@@ -48,9 +48,9 @@ extension Watchdog {
     public var stallDurations: Histogram
     /// The age of the oldest stall in progress; 0 if none.
     public var stallAge: Duration
-    /// The waiting times of probes; `nil` if the source is not probed. One probe waits at a time.
+    /// The waiting times of probes (``WatchedProbe``); `nil` if the source has none. One probe waits at a time.
     public var latencies: Histogram?
-    /// The number of samples of late work, stall or not.
+    /// The number of samples, including those of work that ended before its threshold.
     public var samples: UInt64
     /// The number of due samples that could not be taken or kept.
     public var samplesLost: UInt64

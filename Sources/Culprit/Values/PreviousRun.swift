@@ -27,7 +27,7 @@ extension Watchdog {
 
     /// Work that was stuck when its process ended.
     public struct FatalHang: Hashable, Sendable {
-      /// The report. Its duration is accurate to one tick (250 ms).
+      /// The report. Its duration is accurate to 250 ms.
       public let report: StallReport
       /// The last stacks, at most ten, in chronological order.
       public let lastStacks: [StallReport.TimedStack]

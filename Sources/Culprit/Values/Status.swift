@@ -5,13 +5,13 @@ extension Watchdog {
   public struct Status: Sendable {
     /// Whether the watchdog watches.
     public var mode: Mode
-    /// The number of ticks of the monitor.
+    /// The number of times that the monitor thread has checked the work items.
     public var wakeups: UInt64
-    /// The work items past their hang threshold at the monitor's last tick.
+    /// The work items past their hang threshold at the last check. Checks are at most 250 ms apart.
     public var hanging: [Hang]
-    /// The number of stacks copied by the signal handler, including checks of the set-up.
+    /// The number of stacks copied by the signal handler, including tests at the start.
     public var captures: UInt64
-    /// The number of threads that answered after their request had been abandoned.
+    /// The number of stacks that were copied too late, when Culprit had stopped waiting for them.
     public var lateAnswers: UInt64
     /// The number of due samples skipped because of ``Configuration/Sampling/cpuBudget``.
     public var samplesSkipped: UInt64
@@ -36,7 +36,7 @@ extension Watchdog {
   public struct SystemdState: Sendable, Hashable {
     /// The number of pings (WATCHDOG=1) sent.
     public var pings: UInt64
-    /// The number of times the pings were stopped, because a source hung or the monitor did not tick.
+    /// The number of times the pings were stopped, because a source hung or the monitor thread did not run.
     public var hangs: UInt64
     /// The reason for the failure of the last message; `nil` if it was sent.
     public var problem: String?
@@ -98,11 +98,11 @@ extension Watchdog {
       /// Memory is read by process_vm_readv or /proc/self/mem, which can wait for a lock in the kernel. Stalls caused
       /// by an unanswered page fault might have no stacks.
       public static let readingWaits = Code(rawValue: "readingWaits")
-      /// The runtime does not show which threads of Swift's pool run tasks. A stall of the pool is attributed to the
-      /// work of its threads at its declaration.
+      /// Culprit cannot detect which threads of Swift concurrency run tasks. If tasks wait because all threads are busy,
+      /// the stall is attributed to the work of the threads at its declaration.
       public static let poolThreads = Code(rawValue: "poolThreads")
-      /// Culprit cannot detect whether a computing thread of Swift's pool is still in the same job. A job that computes
-      /// for too long is detected only if all threads are busy.
+      /// Culprit cannot detect whether a computing thread of Swift concurrency is still in the same job. A job that
+      /// computes for too long is detected only if all threads are busy.
       public static let computingJobs = Code(rawValue: "computingJobs")
       /// The runtime's task structures are unknown. Stacks end where a task begins, and suspended tasks are not
       /// followed.

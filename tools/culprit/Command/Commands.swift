@@ -34,12 +34,12 @@ let family = CommandFamily(
     options: [CommandOption("version", letter: "V", help: "print the version and exit")],
     epilogue: "See \"culprit COMMAND --help\" for options, and \"culprit man COMMAND\" for the manual page.",
     examples: """
-      $ culprit report /var/lib/shop/culprit-20261120T102351.204Z-4242-1.stall
+      $ culprit report /var/lib/shop/stalls/culprit-20261120T102351.204Z-4242-1.stall
       STALL     event loop "http" was stuck for 5.01 s, limit 4.50 s
                 example-service (process 4242), thread 4242 "example-service", since …
       CULPRIT   Catalog.rebuildIndex() 80 % of the stall, 4.01 s
       …
-      $ culprit top --since=7d /var/lib/shop/culprit
+      $ culprit top --since=7d /var/lib/shop/stalls
       """,
     exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
   ),

@@ -18,7 +18,7 @@ let infoTable = OptionTable(
       stacks    24 distinct
       names     for 24 addresses
       stall 1   event loop "http", thread 4242 "shop", 5.01 s, limit 4.50 s, samples: 25, other threads: 3, ended
-    $ culprit info /var/lib/shop/culprit
+    $ culprit info /var/lib/shop/stalls
     culprit-20261120T102340.000Z-4242.told: process 4242 /usr/bin/shop, since 2026-11-20T10:23:40.000Z
       ended     fatal hang: ended while work was stuck; reported
       stall     culprit-20261120T102351.204Z-4242-1.stall, 5.01 s, its end is unknown

@@ -29,12 +29,12 @@ let reportTable = OptionTable(
     """,
   examples: """
     $ culprit report stall.stall
-    $ culprit report --width=80 --since=2h /var/lib/shop/culprit
-    $ culprit report --brief /var/lib/shop/culprit | tail
-    $ culprit report --open --since=1d /var/lib/shop/culprit
+    $ culprit report --width=80 --since=2h /var/lib/shop/stalls
+    $ culprit report --brief /var/lib/shop/stalls | tail
+    $ culprit report --open --since=1d /var/lib/shop/stalls
     $ culprit report --debug-dir=/srv/builds/41 --own=shop-core --wrapper='Lock.*' stall.stall
-    $ culprit report --format=json /var/lib/shop/culprit | jq -r '.signature + " " + .culprit.function.name'
-    $ ssh shop cat /var/lib/shop/last.stall | culprit report
+    $ culprit report --format=json /var/lib/shop/stalls | jq -r '.signature + " " + .culprit.function.name'
+    $ ssh shop cat /var/lib/shop/stalls/last.stall | culprit report
     """,
   exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
 )

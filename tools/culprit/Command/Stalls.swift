@@ -20,13 +20,14 @@ struct Stalls: Sendable {
       "own",
       argument: "NAME",
       isRepeatable: true,
-      help: "treat the module, package, library or path NAME as application code"
+      help:
+        "treat NAME as application code: a module (ShopCore), package (swift-nio), library (libshop.so) or path (/srv/shop)"
     ),
     CommandOption(
       "wrapper",
       argument: "NAME",
       isRepeatable: true,
-      help: "skip the application function NAME and blame its caller"
+      help: "skip the application function NAME, such as Retry.run, and blame its caller"
     ),
   ]
 
@@ -34,44 +35,44 @@ struct Stalls: Sendable {
     CommandOption(
       "since",
       argument: "TIME",
-      help: "only stalls that began at or after TIME: 2026-11-20, 2026-11-20T10:23:51Z, or an age such as 2h or 7d"
+      help: "only stalls that began at or after TIME: 2026-11-20 (UTC), 2026-11-20T10:23:51Z, or an age: 30m, 2h, 7d"
     ),
-    CommandOption("until", argument: "TIME", help: "only stalls that began before TIME"),
+    CommandOption("until", argument: "TIME", help: "only stalls that began before TIME: the same forms as for --since"),
     CommandOption(
       "source",
       argument: "NAME",
       isRepeatable: true,
-      help: "only stalls of the source or the kind of source NAME"
+      help: "only stalls of the source NAME: a name, such as http, or a kind of source, such as loop, queue or section"
     ),
     CommandOption(
       "service",
       argument: "NAME",
       isRepeatable: true,
-      help: "only stalls of the executable NAME; unknown: without one"
+      help: "only stalls of the service NAME: the name of its executable, such as shop; unknown: stalls without one"
     ),
     CommandOption(
       "host",
       argument: "NAME",
       isRepeatable: true,
-      help: "only stalls of the host NAME; unknown: without one"
+      help: "only stalls of the host NAME: a host name, such as web-1; unknown: stalls without one"
     ),
     CommandOption(
       "build",
       argument: "DIGITS",
       isRepeatable: true,
-      help: "only stalls of executables whose build-id begins with DIGITS; unknown: without one"
+      help: "only stalls of executables whose build-id begins with DIGITS, such as 93ac61; unknown: stalls without one"
     ),
     CommandOption(
       "label",
       argument: "TEXT",
       isRepeatable: true,
-      help: "only stalls of work with the label TEXT"
+      help: "only stalls of work with the label TEXT, given in full: \"GET /orders\""
     ),
     CommandOption(
       "signature",
       argument: "DIGITS",
       isRepeatable: true,
-      help: "only stalls whose signature begins with DIGITS"
+      help: "only stalls whose signature begins with DIGITS, such as 52cc; culprit top lists the signatures"
     ),
   ]
 

@@ -33,13 +33,13 @@ let topTable = OptionTable(
     All stalls with the same culprit share a signature, on every host and across builds.
     """,
   examples: """
-    $ culprit top --since=7d /var/lib/shop/culprit
+    $ culprit top --since=7d /var/lib/shop/stalls
     9 stalls of 2 kinds, 45.17 s, from 2026-11-20T10:23:51.204Z to 2026-11-23T08:00:00.000Z
 
     COUNT    TOTAL   WORST  LAST SEEN                 CAUSE      SIGNATURE     CULPRIT …
         7  41.20 s  7.01 s  2026-11-23T08:00:00.000Z  computing  52ccabb68e2e  Catalog.rebuildIndex(for:) (Catalog.swift:29) …
         2   3.97 s  2.10 s  2026-11-21T14:05:12.871Z  computing  8c93e2227f4e  Basket.price() (Basket.swift:12) …
-    $ culprit report --signature=52cc /var/lib/shop/culprit
+    $ culprit report --signature=52cc /var/lib/shop/stalls
     $ culprit top --by=host --format=json /srv/stalls/*
     """,
   exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
