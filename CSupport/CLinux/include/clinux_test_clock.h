@@ -25,7 +25,7 @@ struct clinux_test_clock {
 
 extern _Atomic(const struct clinux_test_clock *) clinux_test_clock;
 
-/* NULL: none. Async-signal-safe: yes. Threads: any. */
+/* NULL if none is installed. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS const struct clinux_test_clock *clinux_test_clock_installed(void) {
   return atomic_load_explicit(&clinux_test_clock, memory_order_relaxed);
 }
