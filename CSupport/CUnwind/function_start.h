@@ -1,7 +1,7 @@
 /* Finds the bounds of functions without an entry in their module's unwind table.
  *
  * Compilers omit functions that exceptions cannot pass through, so the gap between two described functions holds only
- * omitted ones. A function ends where execution cannot continue and no jump leads further. */
+ * omitted functions. A function ends where execution cannot continue and no jump leads further. */
 #ifndef FUNCTION_START_H
 #define FUNCTION_START_H
 

@@ -5,7 +5,7 @@
 #include "unwind_architecture.h"
 #include "unwind_stack.h"
 
-/* Each part is private to the file of its name and lies in the memory that the unwinder was created in. */
+/* Each part is private to the file of its name and lies in the unwinder's memory. */
 struct unwinder {
   const struct unwind_architecture *architecture;
   struct unwind_process process;

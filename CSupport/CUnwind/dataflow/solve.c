@@ -33,7 +33,7 @@ struct solver {
   int block_count;
   struct remembered_reach reached[REACHED_REMEMBERED];
   struct remembered_facts facts[FACTS_REMEMBERED];
-  struct frame_facts unwanted; /* of analyses that need other results only */
+  struct frame_facts unwanted; /* facts of analyses that need only other results */
 };
 
 /* The analysis of one function. */
