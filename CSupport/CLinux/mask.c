@@ -73,7 +73,7 @@ enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal, uint64_t *sleep
 
 uint64_t clinux_mask_of_main(void) {
   static _Atomic uint64_t known;
-  /* The thread ID is not read from /proc, which might belong to another PID namespace. */
+  /* Avoids /proc, which might belong to another PID namespace. */
   int32_t main_thread = (int32_t)syscall(SYS_getpid);
   for (int attempt = 0; attempt < 5; attempt++) {
     uint64_t mask;

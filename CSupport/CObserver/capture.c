@@ -45,7 +45,7 @@ static struct {
   size_t stack_bytes_max;
 } rooms[CLINUX_CONTEXTS_MAX];
 
-/* TOUCHED_BYTES of the buffer are touched before the request is sent. */
+/* The first TOUCHED_BYTES are touched before the request is sent. */
 enum { PAGE = 4096, TOUCHED_BYTES = 32 << 10 };
 
 /* Gives the idle REQUEST its buffer. A smaller former buffer stays mapped for late handlers. */
@@ -133,8 +133,7 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
 
 /* Time for which a thread seen blocking our signal is assumed to block it. Signal handlers have returned by then. */
 static const uint64_t block_known_ns = 100000000;
-/* Time for which a thread seen twice blocking our signal is assumed to block it: on a busy machine, the next
- * observation can find the thread just leaving a wait. */
+/* Used after a second observation: on a busy machine, the next observation can find the thread leaving a wait. */
 static const uint64_t block_confirmed_ns = 1000000000;
 
 /* Returns OBSERVER_NO_ANSWER if THREAD blocks the signal: the service's next sigwaitinfo(2) would receive it.

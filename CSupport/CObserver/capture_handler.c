@@ -50,8 +50,8 @@ __attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t
 static void copy_stack(uint8_t *to, const uint8_t *from, size_t length) { memcpy(to, from, length); }
 #endif
 
-/* Number of bytes to copy if the stack's end is unknown: at most up to the thread's own data, which thread libraries
- * put at the end of its stack (glibc, nptl/allocatestack.c). */
+/* Number of bytes to copy if the stack's end is unknown: up to the thread's own data, which thread libraries put at the
+ * stack's end (glibc, nptl/allocatestack.c). */
 static size_t bytes_wanted(uint64_t start, size_t capacity) {
   uint64_t end = observer_machine_thread_pointer();
   return start < end && end - start < capacity ? (size_t)(end - start) : capacity;

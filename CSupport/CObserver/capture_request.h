@@ -49,7 +49,7 @@ struct observer_request {
 /* Upper half of our signals' value; the lower half is the request's index. */
 #define OBSERVER_SIGNAL_MAGIC UINT64_C(0x43554c50)
 
-/* The requests of all contexts, one context after the other. */
+/* The requests of one context after the other. */
 enum { REQUESTS_ALL = CLINUX_CONTEXTS_MAX * OBSERVER_REQUESTS_MAX };
 extern struct observer_request observer_requests[REQUESTS_ALL];
 

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Size of the usual buffer of each request and each sampler. */
+/* Usual buffer of each request and each sampler. */
 enum { OBSERVER_USUAL_ROOM_BYTES = 128 << 10 };
 
 /* Maps the deep buffer with BYTES bytes, unless it is already that large. Without memory (RLIMIT_AS), deep stacks are
@@ -17,17 +17,17 @@ void observer_deep_room_map(size_t bytes);
  * one. */
 void observer_deep_room_forget_parent(void);
 
-/* Returns a buffer for LIVE bytes: the deep buffer if OWN, of *CAPACITY bytes, is too small and the deep buffer is
- * free, otherwise OWN. Sets *CAPACITY to the size of the buffer, up to BYTES_MAX. observer_deep_room_give_back must
- * follow. Async-signal-safe: yes. Threads: any. */
+/* Returns the deep buffer if OWN, of *CAPACITY bytes, is too small for LIVE bytes and the deep buffer is free,
+ * otherwise OWN. Sets *CAPACITY to the buffer's size, up to BYTES_MAX. observer_deep_room_give_back must follow.
+ * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS uint8_t *observer_deep_room_or(uint8_t *own, size_t *capacity, size_t bytes_max, uint64_t live);
 
 /* Releases ROOM, of which BYTES bytes were used. Returns whether ROOM is the deep buffer. Async-signal-safe: yes.
  * Threads: any. */
 CLINUX_NO_LOCKS bool observer_deep_room_give_back(const uint8_t *room, size_t bytes);
 
-/* Returns the used pages of the deep buffer to the kernel, unless the buffer is in use. Async-signal-safe: yes.
- * Threads: a sampler. */
+/* Returns the deep buffer's pages to the kernel, unless the buffer is in use. Async-signal-safe: yes. Threads: a
+ * sampler. */
 CLINUX_NO_LOCKS void observer_deep_room_wipe(void);
 
 #endif

@@ -215,7 +215,7 @@ static bool is_plain(int64_t call) {
 static void read_kernel_function(int32_t tid, struct observer_evidence *evidence) {
   char text[128];
   size_t length = read_task(tid, "/wchan", text, sizeof text);
-  /* "0": the function is hidden, or there is none. */
+  /* "0": not permitted, or no function. */
   if (length <= 1)
     return;
   if (length > sizeof evidence->kernel_function)
@@ -227,7 +227,7 @@ static void read_kernel_function(int32_t tid, struct observer_evidence *evidence
 static void read_words(const struct observer_thread_status *seen, struct observer_evidence *evidence) {
   uint64_t address = seen->arguments[0];
   uint32_t count = OBSERVER_WORDS_MAX;
-  /* Reads up to the end of the page: the next page might be unmapped. */
+  /* Stops at the page's end: the next page might be unmapped. */
   uint64_t left = (4096 - address % 4096) / sizeof(uint32_t);
   if (left < count)
     count = (uint32_t)left;

@@ -146,7 +146,7 @@ static void find_rwlock(uint64_t address, uint64_t word, struct observer_lock *l
     set(lock, OBSERVER_LOCK_RWLOCK, begin, words[RWLOCK_WRITER]);
 }
 
-/* Offsets in a FILE's lock (_IO_lock_t of glibc's stdio-lock.h): of words, and in bytes of the owner's pointer. */
+/* Offsets in a FILE's lock (_IO_lock_t of glibc's stdio-lock.h), in words; STREAM_OWNER in bytes. */
 enum { STREAM_LOCK = 0, STREAM_COUNT = 1, STREAM_WORDS = 2, STREAM_OWNER = 8 };
 
 /* Returns false if no stream's lock with an owner is at ADDRESS. */

@@ -186,7 +186,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   struct clinux_descriptor descriptor = clinux_task_open_syscall(tid);
   enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
   bool is_copied = false;
-  /* The thread has not run during the copy if its status is unchanged and it used no CPU time. */
+  /* Unchanged status and CPU time prove that the thread has not run during the copy. */
   uint64_t used = clinux_clock_thread_cpu_ns(tid);
   *seen = read_status(descriptor.number);
   if (waits_for_our_signal(seen))

@@ -37,8 +37,7 @@ static void bind_calls(void) {
   errno = saved_errno;
 }
 
-/* The linker's bounds of CLINUX_RESIDENT_CODE. Weak: the section is missing if link-time optimization inlines all of
- * its functions. */
+/* The linker's bounds of CLINUX_RESIDENT_CODE. Weak: link-time optimization can inline all functions of the section. */
 extern const char __start_culprit_resident[] __attribute__((weak, visibility("hidden")));
 extern const char __stop_culprit_resident[] __attribute__((weak, visibility("hidden")));
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* CODE_BYTES before the program counter are searched for the instruction that loads the call's number. */
+/* Bytes searched for the instruction that loads the call's number. */
 enum { CODE_BYTES = 64, PAGE = 4096 };
 
 static bool is_one_of(uint32_t number, const uint32_t *numbers, int count) {

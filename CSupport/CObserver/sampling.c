@@ -59,7 +59,7 @@ static struct observer_work_snapshot read_once(const struct observer_work *work)
 
 struct observer_work_snapshot observer_work_read(const struct observer_work *work) {
   struct observer_work_snapshot view = read_once(work);
-  /* The work item is 0 while the monitor is writing. */
+  /* 0 while the monitor is writing. */
   for (int attempt = 0; attempt < 100 && view.item == 0; attempt++)
     view = read_once(work);
   return view;

@@ -60,7 +60,7 @@ static bool callers_of_suspended(const struct task *task, struct task_chain *cha
   uint64_t resumes = task->words[RESUME_FUNCTION];
   if (!task_memory_is_code(resumes) || !task_memory_chain(task->words[RESUME_CONTEXT], true, chain))
     return false;
-  /* If a function waits for a continuation, its own context contains the function in which it resumes. */
+  /* The context of a function that waits for a continuation contains its own resume function. */
   if (chain->functions[0] == resumes)
     return true;
   if (chain->count == CONTEXTS_MAX) {
@@ -72,7 +72,7 @@ static bool callers_of_suspended(const struct task *task, struct task_chain *cha
   return true;
 }
 
-/* Makes room for COUNT frames at NUMBER. Returns the number of frames that fit. */
+/* Makes room at NUMBER for up to COUNT frames. Returns their number. */
 static uint32_t make_room(struct unwind_stack *stack, uint32_t number, uint32_t count) {
   uint32_t room = UNWIND_FRAMES_MAX - stack->count;
   count = count < room ? count : room;

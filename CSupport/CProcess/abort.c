@@ -40,8 +40,8 @@ static void unblock_abort(void) {
   sigprocmask(SIG_UNBLOCK, &set, NULL); /* affects the calling thread */
 }
 
-/* The kernel forces a fault's signal on every process, including process 1. Because the signal is blocked, no handler
- * is called, even if installed meanwhile. */
+/* The kernel forces a fault's signal on every process, including process 1. Blocking prevents the call of a handler
+ * installed meanwhile. */
 static void meet_fault(void) {
   struct sigaction action = {.sa_handler = SIG_DFL};
   sigaction(SIGILL, &action, NULL);
@@ -57,7 +57,7 @@ static void meet_fault(void) {
   syscall(SYS_exit_group, 128 + SIGABRT);
 }
 
-/* Other threads also run this function if SIGPROF was sent to them just before, and only return. */
+/* Threads to which SIGPROF was sent just before also run this function, and return. */
 static void deliver_end(int signal) {
   (void)signal;
   int32_t self = clinux_task_self();
@@ -98,7 +98,7 @@ void cprocess_abort_thread(int32_t tid) {
   if (!is_init) {
     unblock_abort();
     send(clinux_task_self(), SIGABRT);
-    /* If the process still exists, other code has caught the signal. */
+    /* Other code might catch the signal. */
     wait_ms(1000);
     kill(process(), SIGKILL);
   }

@@ -183,7 +183,7 @@ static bool is_end(int number, const siginfo_t *info, int process) {
   return comes_again(number, info) || (pending >> (number - 1) & 1) != 0;
 }
 
-/* Calls the former handler. This handler is installed with the former handler's flags and mask. */
+/* Calls the former handler, whose flags and mask this handler has. */
 static void pass_on(int index, int number, siginfo_t *info, void *context, int process) {
   bool has_recovered = atomic_load(&recovers[index]);
   bool is_ours = !has_recovered && note(number, info, process);
@@ -234,7 +234,7 @@ static void die(int index, int number, siginfo_t *info, void *context, int proce
     repeat(number, context);
     return;
   }
-  /* The new signal is blocked until the handler returns. */
+  /* The signal stays pending until the handler returns. */
   int thread = (int)syscall(SYS_gettid);
   if (syscall(SYS_rt_tgsigqueueinfo, process, thread, number, info) != 0)
     syscall(SYS_tgkill, process, thread, number);

@@ -11,10 +11,10 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* Maximum number of queued lines. A recovering handler queues two lines for each signal. */
+/* A recovering handler queues two lines for each signal. */
 enum { NOTES_MAX = 16 };
 
-/* Two entries: the next file is stored in the entry that is not in use. */
+/* The next file is stored in the entry not in use. */
 static struct clinux_descriptor note_files[2];
 static _Atomic int note_place = -1;
 
@@ -117,7 +117,7 @@ void crash_notes_write(uint32_t run, uint64_t (*more)(void)) {
     if (!write_next(run))
       clinux_wait(&calls, seen, more());
   }
-  /* Removes the ID, which can be reused, unless a later run's thread has already stored its own. */
+  /* Removes the ID, which can be reused, unless a later run's thread has replaced it. */
   atomic_compare_exchange_strong(&writer, &self, 0);
 }
 

@@ -26,13 +26,13 @@ static struct {
 
 static uint64_t (*_Atomic age_of)(uint32_t slot, uint64_t item);
 
-/* Static thread-local storage, because the first use might be in an exit handler, which must not allocate. */
+/* Static, because the first use might be in an exit handler, which must not allocate. */
 static _Thread_local uint64_t delivered __attribute__((tls_model("initial-exec")));
 
 static _Atomic uint32_t left_out;
 static _Atomic uint32_t changes;
 
-/* The process that the lines belong to; a child of fork(2) inherits the lines. */
+/* The lines' process; a child of fork(2) inherits the lines. */
 static _Atomic uint32_t lines_process;
 
 static void found_place(void) {

@@ -38,7 +38,7 @@ size_t cunwind_rules_bytes(void);
  * cannot be read. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 const struct frame_rule *cunwind_rule_at(struct unwinder *unwinder, uint64_t address);
 
-/* Clears the cache, because modules might have been replaced. Async-signal-safe: yes. Threads: as cunwind_unwind. */
+/* Clears the cache. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_rules_forget(struct unwinder *unwinder);
 
 #endif

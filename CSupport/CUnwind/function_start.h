@@ -18,8 +18,7 @@ bool cunwind_function_around(struct unwinder *unwinder, uint64_t address, struct
  * cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_function_at(struct unwinder *unwinder, uint64_t address, struct code_range *function);
 
-/* Clears cached answers, because modules might have been replaced. Async-signal-safe: yes. Threads: as
- * cunwind_unwind. */
+/* Clears cached answers. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_function_starts_forget(struct unwinder *unwinder);
 
 #endif

@@ -7,7 +7,7 @@
 /* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_modules_bytes(void);
 
-/* Records MODULE. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 void cunwind_module_met(struct unwinder *unwinder, const struct unwind_module *module);
 
 /* Whether ADDRESS is in a read-only segment, whose contents can change only with the module. Records the module.
@@ -21,7 +21,7 @@ void cunwind_learnt_elsewhere(struct unwinder *unwinder);
  * Threads: as cunwind_unwind. */
 bool cunwind_modules_remain(struct unwinder *unwinder);
 
-/* Forgets all recorded modules. Async-signal-safe: yes. Threads: as cunwind_unwind. */
+/* Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_modules_forget(struct unwinder *unwinder);
 
 #endif

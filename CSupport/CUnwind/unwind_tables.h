@@ -33,8 +33,7 @@ bool cunwind_table_gap(struct unwinder *unwinder, uint64_t address, struct code_
  * describes the code. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_table_entry(struct unwinder *unwinder, uint64_t address, uint64_t *description, struct code_range *range);
 
-/* Clears cached functions, because modules might have been replaced. Async-signal-safe: yes. Threads: as
- * cunwind_unwind. */
+/* Clears cached functions. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_tables_forget(struct unwinder *unwinder);
 
 #endif

@@ -29,7 +29,6 @@ struct code_range {
   bool catches; /* has landing pads for exceptions */
 };
 
-/* The state of one walk. */
 struct walk {
   struct unwinder *unwinder;
   const struct stack_copy *copy;

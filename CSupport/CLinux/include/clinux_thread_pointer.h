@@ -17,7 +17,7 @@ struct clinux_thread_pointer {
  * not match the calling thread. Async-signal-safe: no (dlsym). Threads: any. */
 int clinux_thread_pointer_start(void);
 
-/* A walk over the thread lists. All zero initially. */
+/* A walk, all zero initially. */
 struct clinux_thread_walk {
   struct clinux_thread_pointer here; /* the current thread */
   uint64_t node;

@@ -21,8 +21,7 @@ struct observer_last_stacks {
   struct observer_last_stack stacks[OBSERVER_LAST_STACKS];
 };
 
-/* Clears all entries, which also makes their memory resident. Async-signal-safe: yes. Threads: one that starts the
- * watchdog. */
+/* Clears all entries and makes them resident. Async-signal-safe: yes. Threads: one that starts the watchdog. */
 void observer_last_stacks_start(void);
 
 /* Adds STACK to ITEM in SLOT, unless the entry is in use. Async-signal-safe: yes. Threads: samplers. */

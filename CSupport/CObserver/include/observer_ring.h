@@ -91,8 +91,8 @@ struct observer_ring *observer_ring_create_beside(size_t capacity, struct observ
 /* Async-signal-safe: no. Threads: any, after writer and reader have ended. */
 void observer_ring_destroy(struct observer_ring *ring);
 
-/* Returns the number of events written to all rings of RING's reader. Must be called before reading the rings; the
- * result is for observer_ring_wait. Async-signal-safe: yes. Threads: the reader. */
+/* Returns the number of events written to all rings of RING's reader, for observer_ring_wait. Must be called before the
+ * rings are read. Async-signal-safe: yes. Threads: the reader. */
 uint32_t observer_ring_published(const struct observer_ring *ring);
 
 /* Waits until more than SEEN events were written, or until observer_ring_wake_reader. Async-signal-safe: yes. Threads:
@@ -119,8 +119,8 @@ CLINUX_NO_LOCKS bool observer_ring_write(struct observer_ring *ring, const struc
 CLINUX_NO_LOCKS bool observer_ring_add(struct observer_ring *ring, const struct observer_event *event,
                                        const struct unwind_frame *frames, uint32_t count);
 
-/* Returns RING's oldest event, valid until observer_ring_consume, or NULL. The reader must read a ring of causes after
- * the ring of their effects, and take the event with the lowest order. Async-signal-safe: yes. Threads: the reader. */
+/* Returns RING's oldest event, valid until observer_ring_consume, or NULL. Read a ring of causes after the ring of
+ * effects, and take the event with the lowest order. Async-signal-safe: yes. Threads: the reader. */
 const struct observer_event *observer_ring_read(struct observer_ring *ring);
 
 /* Removes the event of observer_ring_read. Async-signal-safe: yes. Threads: the reader. */

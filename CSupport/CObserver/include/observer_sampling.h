@@ -208,8 +208,7 @@ CLINUX_NO_LOCKS void observer_sampler_activate(struct observer_sampling *samplin
  * Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS int32_t observer_sampler_give_up(struct observer_sampling *sampling, uint32_t number);
 
-/* Makes sampler NUMBER spare again when the kernel no longer blocks it. Async-signal-safe: yes. Threads: sampler
- * NUMBER. */
+/* Makes sampler NUMBER, no longer blocked, spare again. Async-signal-safe: yes. Threads: sampler NUMBER. */
 CLINUX_NO_LOCKS void observer_sampler_come_back(struct observer_sampling *sampling, uint32_t number);
 
 /* Async-signal-safe: yes. Threads: sampler NUMBER. */
@@ -228,7 +227,7 @@ static inline CLINUX_NO_LOCKS void observer_sampler_end_step(struct observer_sam
   atomic_fetch_add_explicit(&sampling->samplers[number].steps, 1, memory_order_release);
 }
 
-/* Returns the step count of sampler NUMBER. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint32_t observer_sampler_steps(const struct observer_sampling *sampling,
                                                               uint32_t number) {
   return atomic_load_explicit(&sampling->samplers[number].steps, memory_order_acquire);
@@ -266,9 +265,8 @@ static inline CLINUX_NO_LOCKS void observer_sampler_wait(const struct observer_s
   clinux_wait(&sampling->samplers[number].wake, seen, deadline_ns);
 }
 
-/* Captures of all threads. `is_wanted`: whether a stall or one of the REQUESTS is not served, or a blocked sampler left
- * a capture unfinished. `is_urgent`: whether a capture is wanted even without a new stall. Async-signal-safe: yes.
- * Threads: the active sampler. */
+/* Captures of all threads. Wanted: a stall or one of the REQUESTS is not served, or a blocked sampler left a capture
+ * unfinished. Urgent: wanted even without a new stall. Async-signal-safe: yes. Threads: the active sampler. */
 CLINUX_NO_LOCKS bool observer_capture_all_is_wanted(const struct observer_sampling *sampling, uint32_t requests);
 CLINUX_NO_LOCKS bool observer_capture_all_is_urgent(const struct observer_sampling *sampling, uint32_t requests);
 CLINUX_NO_LOCKS uint32_t observer_capture_all_begin(struct observer_sampling *sampling, uint32_t requests);

@@ -6,7 +6,7 @@
  *
  * A work item is identified by its begin time: exact if the threshold is short (observer_slot_needs_exact), otherwise
  * coarse, which is cheaper. Coarse work items of one kernel tick share an identity. This is harmless, because the
- * assumed lag of the coarse clock is longer than a tick. */
+ * assumed clock lag is longer than a tick. */
 #ifndef OBSERVER_SLOT_H
 #define OBSERVER_SLOT_H
 
@@ -25,7 +25,7 @@
 /* A threshold below this multiple of the coarse clock's lag is short: one second at 250 ticks per second. */
 #define OBSERVER_SHORT_IN_ERRORS UINT64_C(125)
 
-/* Maximum length of a label, in words of eight bytes. */
+/* Length of a label in words of eight bytes. */
 enum { OBSERVER_LABEL_WORDS = 7 };
 
 struct observer_slot {
@@ -47,15 +47,15 @@ struct observer_slot {
   _Atomic uint32_t generation;         /* changes with each new owner; 0: never owned */
   _Atomic uint32_t polled;             /* 1: turns of a loop, which do not notify the monitor */
   _Atomic uint64_t suspicion_ns;       /* age at which sampling begins */
-  _Atomic uint64_t threshold_ns;       /* age at which a work item is a stall */
+  _Atomic uint64_t threshold_ns;       /* age at which work is a stall */
   _Atomic uint64_t early_interval_ns;  /* before the threshold */
   _Atomic uint64_t interval_ns;        /* after the threshold */
   _Atomic uint64_t owner;              /* union observer_owner */
   _Atomic uint64_t queue_head_address; /* of a word that changes when waiting work starts; 0: none */
   _Atomic uint64_t unwatched_ns;       /* age of the work item when its watch began */
 
-  /* The owner's text about the work item. Parts of the state, from the top: the owner's generation, 32 bits; number of
-   * changes, 24 bits, odd during a change; length in bytes. */
+  /* The owner's text about the work item. The state, from the top: the owner's generation, 32 bits; number of changes,
+   * 24 bits, odd during a change; length in bytes. */
   _Atomic uint64_t label_state;
   _Atomic uint64_t label[OBSERVER_LABEL_WORDS];
 

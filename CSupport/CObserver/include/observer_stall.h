@@ -5,7 +5,7 @@
 
 #include "observer_base.h"
 
-/* Maximum length of a name, in words of eight bytes. */
+/* Length of a name in words of eight bytes. */
 enum { OBSERVER_NAME_WORDS = 12 };
 
 struct observer_stall {

@@ -102,7 +102,7 @@ static inline void cprocess_escalation_stop(struct cprocess_escalation *escalati
   clinux_notify(&escalation->question_wake);
 }
 
-/* Whether cprocess_escalation_stop was called. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS bool cprocess_escalation_stopping(const struct cprocess_escalation *escalation) {
   return atomic_load_explicit(&escalation->stop, memory_order_acquire) != 0;
 }
@@ -146,7 +146,7 @@ static inline CLINUX_NO_LOCKS void cprocess_escalation_remove_notices(struct cpr
   atomic_fetch_and_explicit(&escalation->notices, ~notices, memory_order_relaxed);
 }
 
-/* Counts a ping, sent or withheld. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_count_ping(struct cprocess_escalation *escalation, bool sent) {
   atomic_fetch_add_explicit(sent ? &escalation->pings : &escalation->pings_withheld, 1, memory_order_relaxed);
 }
@@ -290,7 +290,7 @@ cprocess_escalation_termination(struct cprocess_escalation *escalation) {
   return &escalation->termination;
 }
 
-/* Sets the reason to TEXT, truncated if too long. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Sets the reason to TEXT, possibly truncated. Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS void cprocess_escalation_set_reason(struct cprocess_escalation *escalation, const char *text,
                                                     size_t bytes);
 

@@ -6,7 +6,6 @@
 
 enum { CODE_BYTES_MAX = 24 << 10, BLOCKS = 512, INSTRUCTIONS_MAX = 24000 };
 
-/* Sizes of the answer caches. */
 enum { REACHED_REMEMBERED = 128, FACTS_REMEMBERED = 32 };
 
 struct block {
@@ -36,7 +35,6 @@ struct solver {
   struct frame_facts unwanted; /* facts of analyses that need only other results */
 };
 
-/* The analysis of one function. */
 struct analysis {
   struct unwinder *unwinder;
   struct transfer transfer;

@@ -32,8 +32,7 @@ bool cunwind_function_jumps(struct unwinder *unwinder, struct code_range range, 
 bool cunwind_function_reaches(struct unwinder *unwinder, struct code_range range, struct code_range other,
                               uint64_t from, uint64_t to, bool *grows);
 
-/* Clears cached answers, because the code might have been replaced. Async-signal-safe: yes. Threads: as
- * cunwind_unwind. */
+/* Clears cached answers. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_solver_forget(struct unwinder *unwinder);
 
 #endif

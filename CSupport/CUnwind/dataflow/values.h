@@ -16,7 +16,7 @@ struct symbolic_value {
   int32_t offset;
 };
 
-/* Returns VALUE + AMOUNT. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline struct symbolic_value symbolic_plus(struct symbolic_value value, int64_t amount) {
   value.offset = (int32_t)((uint32_t)value.offset + (uint32_t)amount);
   return value;

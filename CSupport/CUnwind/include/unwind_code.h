@@ -46,7 +46,7 @@ struct code_operation {
   uint64_t target;
 };
 
-/* Whether KIND is a call. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline bool code_is_call(enum code_kind kind) { return kind >= CODE_CALL && kind <= CODE_CALL_FIXED; }
 
 /* Whether execution can continue at the next instruction after an operation of KIND. Async-signal-safe: yes. Threads:

@@ -21,7 +21,6 @@ struct unwind_process {
   void *context;
 };
 
-/* Maximum number of frames in a stack. */
 #define UNWIND_FRAMES_MAX 512
 
 /* Number of innermost frames kept of a deeper stack; the other kept frames are the outermost. */
@@ -73,7 +72,7 @@ struct unwind_stack {
   uint64_t last_frame_pointer; /* 0: unknown */
 };
 
-/* The work item that a stack belongs to. */
+/* The work item of a stack. */
 struct unwind_work_item {
   uint32_t slot, generation;
   uint64_t began_ns; /* 0: not a work item; its stacks are neither kept nor joined */
