@@ -43,7 +43,7 @@ static bool identify_at(int directory, const char *path, struct clinux_descripto
   }
   if (errno == EBADF || errno == ENOENT || errno == ENOTDIR)
     return false;
-  /* Sandboxes allow the bare fstat call, which the C library does not make. */
+  /* Some sandboxes allow only the plain fstat call, which the C library does not use. */
   struct stat old;
   if ((*path ? fstatat(directory, path, &old, AT_SYMLINK_NOFOLLOW) : syscall(SYS_fstat, directory, &old)) != 0)
     return false;

@@ -45,7 +45,7 @@ int clinux_task_start(void) {
     return errno;
   here()->list = memory + id_bytes;
   here()->task_ids = (int32_t *)(void *)memory;
-  /* The first access to a mapping takes the lock of the address space. */
+  /* The first access takes the address space's lock. */
   here()->task_ids[0] = 0;
   return 0;
 }

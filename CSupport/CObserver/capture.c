@@ -123,7 +123,7 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   int error = ENOTSUP;
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
-  /* If timers usually work, this error (RLIMIT_SIGPENDING) does not justify disturbing the thread. */
+  /* If timers work in general, this error (RLIMIT_SIGPENDING) does not justify disturbing the thread. */
   bool may_disturb = when == OBSERVER_SEND_NOW || !atomic_load_explicit(&timers_work, memory_order_relaxed);
   if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb)
     error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
@@ -133,7 +133,8 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
 
 /* Time for which a thread seen blocking our signal is assumed to block it. Signal handlers have returned by then. */
 static const uint64_t block_known_ns = 100000000;
-/* Used after a second observation: on a busy machine, the next observation can find the thread leaving a wait. */
+/* Used instead of block_known_ns after a second observation: on a busy machine, the next observation can find the
+ * thread leaving a wait. */
 static const uint64_t block_confirmed_ns = 1000000000;
 
 /* Returns OBSERVER_NO_ANSWER if THREAD blocks the signal: the service's next sigwaitinfo(2) would receive it.

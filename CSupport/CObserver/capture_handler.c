@@ -173,7 +173,7 @@ static bool serve_without_value(const siginfo_t *information, bool from_here, pi
   return false;
 }
 
-/* The handler for SIGPROF. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static void on_signal(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
   uint64_t began = clinux_clock_ns();

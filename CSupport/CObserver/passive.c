@@ -16,7 +16,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Buffers for each context. */
 static struct room {
   uint8_t *stack;
   size_t capacity;

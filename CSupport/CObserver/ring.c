@@ -45,7 +45,7 @@ struct observer_ring *observer_ring_create(size_t capacity) {
   memset(ring, 0, sizeof *ring);
   ring->capacity = capacity;
   ring->bytes = memory;
-  /* The first access to a mapping takes the lock of the address space. */
+  /* The first access takes the address space's lock. */
   *(volatile uint8_t *)memory = 0;
   ring->published = &ring->own_published;
   ring->order = &ring->own_order;

@@ -23,7 +23,7 @@ struct observer_sampling *observer_sampling_create(void) {
     return NULL;
   }
   sampling->work = memory;
-  /* The first access to a mapping takes the lock of the address space. */
+  /* The first access takes the address space's lock. */
   atomic_store_explicit(&sampling->work[0].item, 0, memory_order_relaxed);
   return sampling;
 }
@@ -59,7 +59,7 @@ static struct observer_work_snapshot read_once(const struct observer_work *work)
 
 struct observer_work_snapshot observer_work_read(const struct observer_work *work) {
   struct observer_work_snapshot view = read_once(work);
-  /* 0 while the monitor is writing. */
+  /* The item is 0 while the monitor is writing. */
   for (int attempt = 0; attempt < 100 && view.item == 0; attempt++)
     view = read_once(work);
   return view;

@@ -99,7 +99,7 @@ static bool awaits(const struct observer_task_layout *layout, const struct task 
   return awaited != 0 && (awaited == address || awaited == child->words[layout->parent + GROUP]);
 }
 
-/* Returns the new number of frame NUMBER. */
+/* Inserts CHAIN before frame NUMBER. Returns the new number of that frame. */
 static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct task_chain *chain) {
   uint32_t count = make_room(stack, number, chain->count);
   for (uint32_t index = 0; index < count; index++)

@@ -282,7 +282,7 @@ uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number, bo
      * system calls. */
     if (fatal_signals[index] == SIGTERM && !cprocess_crash_is_handler(&now) && (has_handler(&now) || getpid() == 1))
       continue;
-    /* Other code has restored this handler. */
+    /* Other code might have restored this handler. */
     if (cprocess_crash_is_handler(&now)) {
       installed[index] = true;
       is_underneath[index] = false;

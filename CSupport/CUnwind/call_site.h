@@ -13,7 +13,7 @@ enum call_site {
                         that tail-calls it */
 };
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_call_sites_bytes(void);
 
 /* Returns the kind of call that ends at RETURN_ADDRESS, in any readable memory. Sets *TARGET for a direct call.

@@ -5,7 +5,6 @@
 
 #include "walk.h"
 
-/* The encoding of an omitted address. */
 enum { DW_EH_PE_omit = 0xff };
 
 /* A read position. Readers check FAILED once, after several reads. */

@@ -48,7 +48,7 @@ static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, ui
     *return_address = address + 1;
     return cunwind_table_function(unwinder, address, &function) && is_frame(cursor, function, *return_address, *sp);
   }
-  /* ADDRESS is the return address of the frame's call. Finds the word on the stack. */
+  /* ADDRESS is the return address of the frame's call. Searches the stack for that call's frame. */
   *return_address = address;
   if (unwinder->architecture->link != UNWIND_NO_REGISTER || !cunwind_table_function(unwinder, address - 1, &function))
     return false;

@@ -150,8 +150,8 @@ static bool came_later(struct unwinder *unwinder, const struct path_frame *calle
 }
 
 /* Whether the path of ONE proves that OTHER is not the frame record. If OTHER were the frame record, ONE would be a
- * remnant of finished calls. Both paths share a frame, at least the outermost. This is impossible if no code path in
- * that frame leads from ONE's call to OTHER's call. */
+ * remnant of finished calls. Both paths share a frame, at least the outermost. ONE cannot be a remnant if no code path
+ * in that frame leads from ONE's call to OTHER's call. */
 static bool rules_out(struct unwinder *unwinder, const struct candidate *one, const struct candidate *other) {
   for (int index = 0; index < other->frames; index++)
     for (int match = 0; match < one->frames; match++) {

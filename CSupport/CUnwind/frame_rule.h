@@ -31,7 +31,7 @@ struct frame_rule {
   struct register_rule registers[RULE_REGISTERS_MAX];
 };
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_rules_bytes(void);
 
 /* Returns the rule for the code at ADDRESS, valid until the next call; NULL if no table describes the code, or its row

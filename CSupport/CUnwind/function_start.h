@@ -7,7 +7,7 @@
 
 #include "walk.h"
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_function_starts_bytes(void);
 
 /* Finds the function around ADDRESS, which its module does not describe. Returns false if the bounds are unknown.

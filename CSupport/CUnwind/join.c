@@ -207,7 +207,7 @@ static uint32_t find_called(struct unwinder *unwinder, const struct stack_copy *
 void cunwind_join(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_work_item item,
                   struct unwind_stack *stack) {
   struct kept_stacks *stacks = unwinder->kept;
-  /* Stacks other than the thread's own might have shared their addresses. */
+  /* Only the thread's own stack is joined: other stacks might reuse the same addresses. */
   if (item.began_ns == 0 || stack->count == 0 || copy->own_end != copy->own_low)
     return;
   if (stack->end == UNWIND_END_OUTERMOST) {

@@ -4,7 +4,7 @@
 
 #include "walk.h"
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_modules_bytes(void);
 
 /* Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */

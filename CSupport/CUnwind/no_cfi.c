@@ -184,7 +184,8 @@ enum { SEARCHED_STACK_BYTES = 16 << 10, CANDIDATES_MAX = 16 };
 /* Whether the analysis of the function that begins at FUNCTION places its return address at AT. */
 static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool interrupted, uint64_t at,
                          const struct frame_registers *registers, struct caller_frame *caller) {
-  /* The function's end is unknown, but before the next described function. The function's paths do not leave it. */
+  /* The function's end is unknown, so the range ends at the next described function at the latest. Paths do not leave
+   * the function. */
   struct code_range range = {function, pc + FUNCTION_BYTES_MAX / 4, false}, around;
   struct return_place place;
   enum certainty certainty = CERTAINTY_LOW;

@@ -10,7 +10,7 @@ struct caller_frame {
   bool has_frame_pointer;
 };
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_no_cfi_bytes(void);
 
 /* Whether ADDRESS, which is in no module, follows a call. Async-signal-safe: as cunwind_unwind. Threads: as

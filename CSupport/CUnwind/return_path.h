@@ -24,7 +24,7 @@ struct return_place {
   bool is_by_frame_pointer; /* the distance from the stack pointer is unknown */
 };
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_return_paths_bytes(void);
 
 /* Finds the return place of the function in the range FUNCTION, whose frame has REGISTERS and is at PC. If BOUNDED, a

@@ -10,7 +10,7 @@ struct unwind_table {
   uint32_t count;
 };
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_tables_bytes(void);
 
 /* Finds the table of the module that contains ADDRESS. Returns false if there is no such module or its table cannot be

@@ -27,7 +27,6 @@ static enum unwind_end why_it_stopped(const struct walk *walk) {
   return walk->no_module ? UNWIND_END_NO_MODULE : UNWIND_END_NO_UNWIND_INFO;
 }
 
-/* Maximum number of frames followed. */
 enum { WALKED_MAX = 1 << 16 };
 
 /* Swift's async functions mark the saved frame pointer with a bit that no address uses. */

@@ -20,8 +20,7 @@ extern _Thread_local int clinux_context __attribute__((tls_model("initial-exec")
  * until it leaves: memory is read by writing it to a file. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS int clinux_context_enter(void);
 
-/* Makes CLINUX_WATCHERS_CONTEXT the calling thread's context. Async-signal-safe: yes. Threads: one that permanently
- * observes others, with SIGXFSZ blocked. */
+/* Async-signal-safe: yes. Threads: one that permanently observes others, with SIGXFSZ blocked. */
 CLINUX_NO_LOCKS void clinux_context_enter_watchers(void);
 
 /* Frees all contexts after fork(2). Async-signal-safe: yes. Threads: the child's only one. */

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-/* Returns the calling thread's signal mask. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS uint64_t clinux_mask_get(void);
 
 /* Sets the calling thread's signal mask to MASK without the C library's own two signals. Returns the former mask.

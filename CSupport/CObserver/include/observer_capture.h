@@ -19,7 +19,7 @@ enum observer_capture_status {
   OBSERVER_THREAD_GONE = 2,    /* not registered, or exited */
   OBSERVER_NO_ANSWER = 3,      /* not answered in time, or the signal is blocked */
   OBSERVER_NOT_SIGNALLED = 4,  /* the kernel refused the signal, or the stack has no room (observer_thread_room) */
-  OBSERVER_REQUESTS_STUCK = 5, /* all held by threads stopped while answering */
+  OBSERVER_REQUESTS_STUCK = 5, /* all requests are held by threads stopped while answering */
   OBSERVER_NOT_BLOCKED = 6,    /* running: cannot be read from outside */
   OBSERVER_STATE_UNKNOWN = 7,
   OBSERVER_NO_WORKER = 10, /* the work item waits for a thread */

@@ -17,7 +17,7 @@ struct observer_control {
   _Atomic uint32_t late;           /* counts reports of late work */
   _Atomic uint64_t stalls_lost;
   _Atomic uint64_t stopped_ns;
-  struct observer_exemption pause; /* work items do not age while it is open */
+  struct observer_exemption pause; /* work items do not age during a pause */
 };
 
 /* Wakes the threads that call handlers of sections, because the stall table contains late work. Async-signal-safe: yes.
@@ -69,7 +69,7 @@ static inline uint64_t observer_control_stopped_ns(const struct observer_control
   return atomic_load_explicit(&control->stopped_ns, memory_order_acquire);
 }
 
-/* Returns the total time of pauses. Async-signal-safe: yes. Threads: the monitor. */
+/* Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS int64_t observer_control_paused_ns(const struct observer_control *control) {
   return observer_exemption_sum(&control->pause);
 }

@@ -10,7 +10,7 @@ enum { OBSERVER_TARGET_BYTES = 112 };
 struct observer_descriptor {
   int32_t number;                     /* -1: unknown */
   uint32_t target_bytes;              /* 0: not available */
-  bool is_cut;                        /* only the end fits */
+  bool is_cut;                        /* the beginning is missing */
   char target[OBSERVER_TARGET_BYTES]; /* a path, or "socket:[4711]" */
 };
 

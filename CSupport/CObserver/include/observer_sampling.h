@@ -41,7 +41,7 @@ enum observer_sampler_state {
   OBSERVER_SAMPLER_ABSENT = 0, /* not created, or ended */
   OBSERVER_SAMPLER_SPARE = 1,
   OBSERVER_SAMPLER_ACTIVE = 2,
-  OBSERVER_SAMPLER_HELD_UP = 3, /* replaced; spare again when it continues */
+  OBSERVER_SAMPLER_HELD_UP = 3, /* blocked and replaced; later spare again */
 };
 
 struct observer_sampler {
@@ -50,7 +50,7 @@ struct observer_sampler {
   _Atomic uint32_t steps; /* odd during a step that might block */
   _Atomic int32_t slot;   /* -1: none */
   _Atomic int32_t target; /* thread being read; 0: none */
-  _Atomic int32_t tid;    /* its own thread */
+  _Atomic int32_t tid;    /* the sampler's own thread */
 };
 
 struct observer_sampling {
@@ -151,7 +151,7 @@ static inline CLINUX_NO_LOCKS uint64_t observer_work_shared_ns(const struct obse
 /* Counts a sample of ITEM that was lost to a full ring. Async-signal-safe: yes. Threads: the active sampler. */
 CLINUX_NO_LOCKS void observer_work_lose(struct observer_work *work, uint64_t item);
 
-/* Returns the number of lost samples. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_work_lost(const struct observer_work *work, uint64_t item) {
   if (atomic_load_explicit(&work->lost_item, memory_order_acquire) != item)
     return 0;

@@ -1,4 +1,4 @@
-/* Sends a thread a signal that does not disturb it (docs/internals/capture.md).
+/* Sends signals that do not disturb the receiving thread (docs/internals/capture.md).
  *
  * A signal makes many calls of a blocked thread return early, even with SA_RESTART (signal(7)). The signal is therefore
  * sent by a timer on the thread's CPU time, up to a kernel tick later, when the running thread returns to user mode

@@ -222,7 +222,7 @@ static inline CLINUX_NO_LOCKS void observer_slot_end(struct observer_slot *slot)
   atomic_store_explicit(&slot->began_ns, OBSERVER_IDLE, memory_order_release);
 }
 
-/* Whether THRESHOLD_NS needs exact begins. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline bool observer_slot_needs_exact(uint64_t threshold_ns) {
   return threshold_ns < OBSERVER_SHORT_IN_ERRORS * clinux_clock_coarse_error_ns();
 }

@@ -56,7 +56,7 @@ void observer_thread_at_exit(void (*ends)(struct observer_thread *thread));
 /* Stacks up to this size might have no space left for our handler. */
 #define OBSERVER_SMALL_STACK_BYTES (256 << 10)
 
-/* Registers the calling thread; one with a small stack gets an alternate signal stack. Returns the entry. NULL:
+/* Registers the calling thread, with an alternate signal stack if its stack is small. Returns the entry. NULL:
  * OBSERVER_THREADS_MAX threads are registered, or there is no memory; the thread's work is then observed without
  * stacks. Async-signal-safe: no (locks, can allocate). Threads: any watched thread, for itself. */
 struct observer_thread *observer_thread_register(void);

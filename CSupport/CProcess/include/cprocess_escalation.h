@@ -257,7 +257,7 @@ static inline uint32_t cprocess_escalation_question(const struct cprocess_escala
   return cprocess_question_number(atomic_load_explicit(&escalation->question, memory_order_acquire));
 }
 
-/* Return the word to wait on, before checking for a question, and wait until the word differs from SEEN.
+/* Return the word to wait on, which must be read before checking for a question; wait until the word differs from SEEN.
  * Async-signal-safe: yes. Threads: a handler's. */
 static inline uint32_t cprocess_escalation_question_word(const struct cprocess_escalation *escalation) {
   return clinux_word(&escalation->question_wake);

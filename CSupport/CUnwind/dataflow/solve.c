@@ -13,7 +13,6 @@ struct block {
   bool dirty; /* its successors must be recomputed */
 };
 
-/* Cached answer of cunwind_function_reaches. */
 struct remembered_reach {
   uint64_t from, to, other;
   bool reaches, grows;

@@ -4,7 +4,7 @@
 
 #include "values.h"
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_solver_bytes(void);
 
 /* Finds the facts of a frame whose function is entered at RANGE's beginning and is at PC: after the call that ends

@@ -33,19 +33,19 @@ struct unwind_architecture {
   int registers;         /* number of registers in struct unwind_registers */
   int general_registers; /* registers with lower numbers can be instruction operands */
   int sp, pc, frame_pointer;
-  int result;              /* holds function results, and exceptions on entry to their handlers */
-  int link;                /* receives the return address of a call; UNWIND_NO_REGISTER if calls push it on the stack */
-  int return_column;       /* the return address column of unwind tables */
+  int result; /* holds function results, and exceptions on entry to their handlers */
+  int link;   /* receives the return address of a call; UNWIND_NO_REGISTER if calls push it on the stack */
+  int return_column;
   int arguments[6];        /* registers that pass the arguments of system calls */
   uint64_t call_clobbered; /* registers that a call can change, one bit each */
 
   uint64_t entry_bytes; /* distance of the stack pointer below the canonical frame address at a function's entry */
   uint64_t red_zone;    /* bytes below the stack pointer that functions can use and signals preserve */
-  uint64_t function_alignment; /* alignment of function entries */
-  uint64_t instruction_bytes;  /* length of an instruction; 0 if it varies */
-  uint64_t signal_registers;   /* in a signal's return trampoline, distance of the saved registers above the stack
-                                  pointer, in order of their numbers; 0 if the trampoline has an unwind table entry */
-  uint64_t code_mask;          /* address bits of a code pointer; the other bits hold its pointer authentication code */
+  uint64_t function_alignment;
+  uint64_t instruction_bytes; /* length of an instruction; 0 if it varies */
+  uint64_t signal_registers;  /* in a signal's return trampoline, distance of the saved registers above the stack
+                                 pointer, in order of their numbers; 0 if the trampoline has an unwind table entry */
+  uint64_t code_mask;         /* address bits of a code pointer; the other bits hold its pointer authentication code */
 
   /* Returns the kind of call that ends at RETURN_ADDRESS. CODE is the UNWIND_CALL_BYTES bytes before that address. Sets
    * *TARGET for a direct call. */

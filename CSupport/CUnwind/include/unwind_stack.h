@@ -12,7 +12,7 @@ struct unwind_module {
   uint64_t eh_frame_hdr; /* address of .eh_frame_hdr; 0: none */
 };
 
-/* Access to the process of the stacks. Callbacks run on the unwinding thread and receive CONTEXT. */
+/* Access to the process whose stacks are unwound. Callbacks run on the unwinding thread and receive CONTEXT. */
 struct unwind_process {
   /* Reads LENGTH bytes at ADDRESS into DESTINATION. Returns false if any byte cannot be read. */
   bool (*read)(void *context, uint64_t address, void *destination, size_t length);
