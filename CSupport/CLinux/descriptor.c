@@ -9,7 +9,7 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* Enough for a service with some stalls at a time; a child closes only these. */
+/* Enough for several simultaneous stalls. A child closes only these descriptors. */
 enum { KEPT_MAX = 256 };
 
 static struct {
@@ -28,8 +28,8 @@ uint32_t clinux_descriptor_table(void) { return own_table; }
 
 void clinux_descriptor_share_table(uint32_t table) { own_table = table; }
 
-/* PATH is relative to DIRECTORY; empty for DIRECTORY itself. Uses the kernel's cached attributes: the number might
- * belong to a file of the service by now, whose file system might not answer. */
+/* PATH is relative to DIRECTORY; empty for DIRECTORY itself. Uses the kernel's cached attributes: the number might now
+ * refer to a file of the service on an unresponsive file system. */
 static bool identify_at(int directory, const char *path, struct clinux_descriptor *found) {
   int how = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | (*path ? 0 : AT_EMPTY_PATH);
   struct statx about;
@@ -43,7 +43,7 @@ static bool identify_at(int directory, const char *path, struct clinux_descripto
   }
   if (errno == EBADF || errno == ENOENT || errno == ENOTDIR)
     return false;
-  /* Sandboxes allow the bare fstat call, which the C library does not make. */
+  /* Some sandboxes allow only the plain fstat call, which the C library does not use. */
   struct stat old;
   if ((*path ? fstatat(directory, path, &old, AT_SYMLINK_NOFOLLOW) : syscall(SYS_fstat, directory, &old)) != 0)
     return false;
@@ -155,7 +155,7 @@ bool clinux_descriptor_take_own_table(void) {
   return false;
 #endif
 #endif
-  /* In one call: a copied table would keep the service's connections open. */
+  /* Unshares and closes in one call: a copied table would keep the service's connections open. */
   if (syscall(SYS_close_range, 0, ~0U, 2U /* CLOSE_RANGE_UNSHARE */) != 0)
     return false;
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++)
@@ -218,7 +218,7 @@ void clinux_descriptor_replace(struct clinux_descriptor *descriptor, struct clin
   if (descriptor->number != opened.number) {
     clinux_descriptor_close(descriptor);
   } else {
-    /* The service has closed it, and the new file got its number. */
+    /* The service has closed the old descriptor, and the new file got its number. */
     forget(descriptor);
   }
   *descriptor = opened;

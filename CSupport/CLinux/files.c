@@ -45,11 +45,11 @@ int clinux_open_regular(const char *path) {
     clinux_descriptor_close(&place);
     return error;
   }
-  /* Through the descriptor: the path might lead elsewhere by now. */
+  /* Opens through the descriptor: the path might refer to another file by now. */
   char again[64];
   snprintf(again, sizeof again, "/proc/thread-self/fd/%d", place.number);
   int opened = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  /* /proc is not mounted, the process is not dumpable, or its main thread has exited. */
+  /* Fails if /proc is not mounted, the process is not dumpable, or its main thread has exited. */
   if (opened < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
     opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   error = opened < 0 ? -errno : check(opened, &known);

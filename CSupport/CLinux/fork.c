@@ -23,8 +23,8 @@ static _Thread_local struct place *own_place __attribute__((tls_model("initial-e
 static _Thread_local uint32_t own_process __attribute__((tls_model("initial-exec")));
 static _Thread_local uint64_t works_until_ns __attribute__((tls_model("initial-exec")));
 
-/* The number of forking threads; above, part of their process's stamp, so that a child created meanwhile does not
- * wait for them. */
+/* Low bits: number of forking threads. High bits: part of their process's stamp, because a child must not wait for the
+ * parent's forks. */
 static _Atomic uint32_t forks;
 static _Atomic uint64_t forks_since_ns;
 enum { STAMP_SHIFT = 16, COUNT_MASK = 0xffff };
@@ -98,7 +98,7 @@ void clinux_fork_enter(void) {
     own_process = mine;
     works_until_ns = 0;
     clinux_fork_takes_part = true;
-    /* The entry might be a working thread's of the parent. */
+    /* The entry might belong to a working thread of the parent. */
     rest(place);
     work(place);
     return;
@@ -135,7 +135,7 @@ void clinux_fork_let_ahead(void) {
   struct place *place = place_of_thread();
   if (!place || !works(place))
     return;
-  /* Forks that had stopped waiting for this thread wait for it again after a rest. */
+  /* A fork that has given up waiting for this thread waits for it again after a rest. */
   uint32_t given_up = atomic_load_explicit(&place->given_up, memory_order_relaxed);
   bool is_given_up = given_up == (atomic_load_explicit(&place->word, memory_order_relaxed) & ~(uint32_t)AWAITED);
   if (!is_given_up && forking_until_ns(atomic_load_explicit(&forks, memory_order_relaxed)) == 0)
@@ -167,7 +167,7 @@ static void wait_for_rest(struct place *place, uint64_t deadline_ns) {
 }
 
 static void prepare(void) {
-  /* Before the fork becomes visible. */
+  /* Must be set before the fork becomes visible. */
   atomic_store_explicit(&forks_since_ns, clinux_clock_ns(), memory_order_relaxed);
   uint32_t mine = stamp_part(), word = atomic_load_explicit(&forks, memory_order_relaxed), more;
   do

@@ -14,7 +14,7 @@ CLINUX_RESIDENT_CODE
 
 static inline uint64_t bit(int signal) { return UINT64_C(1) << (signal - 1); }
 
-/* nptl's own */
+/* Reserved by nptl. */
 enum { SIGNAL_CANCEL = 32, SIGNAL_SET_ID = 33 };
 
 static uint64_t change(int how, const uint64_t *mask) {
@@ -30,7 +30,7 @@ uint64_t clinux_mask_set(uint64_t mask) {
   return change(SIG_SETMASK, &mask);
 }
 
-/* LABEL is the beginning of a line. */
+/* LABEL begins a line; at least ROOM bytes must follow it. */
 static const char *find_line(const char *text, size_t bytes, const char *label, size_t room) {
   size_t length = strlen(label);
   for (size_t at = 0; at + length + room <= bytes; at++)
@@ -73,7 +73,7 @@ enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal, uint64_t *sleep
 
 uint64_t clinux_mask_of_main(void) {
   static _Atomic uint64_t known;
-  /* Not from /proc, which might belong to another PID namespace. */
+  /* Avoids /proc, which might belong to another PID namespace. */
   int32_t main_thread = (int32_t)syscall(SYS_getpid);
   for (int attempt = 0; attempt < 5; attempt++) {
     uint64_t mask;
@@ -96,8 +96,8 @@ uint64_t clinux_mask_of_own_threads(void) {
 void clinux_mask_prepare(pthread_attr_t *attributes) {
   sigset_t mask;
   sigemptyset(&mask);
-  /* A program that waits for SIGPROF or reads it from a descriptor blocks it everywhere, and must not lose it to
-   * this thread. */
+  /* A program that receives SIGPROF with sigwait(3) or signalfd(2) blocks it in all threads. The new thread must not
+   * take it. */
   uint64_t own = clinux_mask_of_own_threads() | ((clinux_mask_get() | clinux_mask_of_main()) & bit(SIGPROF));
   for (int signal = 1; signal <= 64; signal++)
     if ((own & bit(signal)) != 0)
@@ -112,7 +112,7 @@ ssize_t clinux_write(int descriptor, const void *bytes, size_t count) {
   syscall(SYS_rt_sigpending, &pending, sizeof pending);
   ssize_t written = write(descriptor, bytes, count);
   int error = errno;
-  /* The signal goes to the writing thread. One that was already pending belongs to other code. */
+  /* A failed write signals its own thread. A signal that was already pending belongs to other code. */
   uint64_t sent = written >= 0 ? 0 : error == EPIPE ? bit(SIGPIPE) : error == EFBIG ? bit(SIGXFSZ) : 0;
   sent &= ~pending;
   struct timespec at_once = {0, 0};

@@ -25,7 +25,7 @@ struct window {
   atomic_flag is_taken;
   _Atomic bool is_open;
   struct clinux_descriptor file;
-  long mark; /* its file position, which no other open file has */
+  long mark; /* a file position that no other open file has */
   uint8_t *bytes;
 };
 enum { WINDOWS = CLINUX_WATCHERS_CONTEXT + 1 };
@@ -36,7 +36,7 @@ struct sources {
 };
 #define NO_SOURCES ((struct sources){CLINUX_NO_DESCRIPTOR, CLINUX_NO_DESCRIPTOR, CLINUX_NO_DESCRIPTOR})
 
-/* Element 0 is for the service's descriptor table, the others for contexts with their own. */
+/* Element 0 is for the service's descriptor table, the others for contexts with their own tables. */
 static struct sources all_sources[WINDOWS] = {[0 ... WINDOWS - 1] = {{.number = -1}, {.number = -1}, {.number = -1}}};
 
 static struct sources *own_sources(void) { return &all_sources[clinux_descriptor_table() != 0 ? clinux_context : 0]; }
@@ -84,7 +84,7 @@ static bool is_limited(void) {
 /* Returns the number of readable bytes copied, or -1 if there is no window. */
 static long copy_through_window(uint64_t address, void *destination, size_t length) {
   struct window *window = &windows[clinux_context];
-  /* Threads in a context block SIGXFSZ, which ends the process, so they check the limit only after a failed write. */
+  /* Threads in a context block SIGXFSZ, which would end the process, and check the limit only after a failed write. */
   bool is_own = clinux_context != 0 && clinux_context != CLINUX_HANDLERS_CONTEXT;
   if (!atomic_load_explicit(&window->is_open, memory_order_acquire) || (!is_own && is_limited()))
     return -1;
@@ -105,7 +105,7 @@ static long copy_through_window(uint64_t address, void *destination, size_t leng
       if (got <= 0)
         break;
       memcpy((uint8_t *)destination + copied, window->bytes, (size_t)got);
-      /* Stack contents must remain only in the copy. */
+      /* The window must not keep contents of stacks. */
       memset(window->bytes, 0, (size_t)got);
       copied += (size_t)got;
       if ((size_t)got < piece)
@@ -130,7 +130,7 @@ static bool read_by_file(uint64_t address, void *destination, size_t length) {
 
 static bool is_refused(int error) { return error == EPERM || error == ENOSYS; }
 
-/* By thread ID: process_vm_readv(2) does not find a process by its number after its main thread has exited. */
+/* Passes the thread ID: process_vm_readv(2) rejects the process ID after the main thread has exited. */
 static bool read_by_call(uint64_t address, void *destination, size_t length) {
   struct iovec local = {destination, length};
   struct iovec remote = {(void *)(uintptr_t)address, length};
@@ -138,7 +138,7 @@ static bool read_by_call(uint64_t address, void *destination, size_t length) {
   return got >= 0 && (size_t)got == length;
 }
 
-/* Uses the file if a filter refuses the call. The call is untested if it replaces a window that the service closed. */
+/* Uses the file if a filter refuses the call, which is untested when it replaces a closed window. */
 static bool read_by_call_or_file(uint64_t address, void *destination, size_t length) {
   return read_by_call(address, destination, length) ||
          (is_refused(errno) && read_by_file(address, destination, length));
@@ -146,7 +146,7 @@ static bool read_by_call_or_file(uint64_t address, void *destination, size_t len
 
 /* Writing unmapped memory to a pipe fails with EFAULT. The pipe is empty before and after. */
 static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
-  /* Copied memory must not be written to a file of the service that has reused a number of the pipe. */
+  /* Memory must not be written to a file of the service that has reused the pipe's number. */
   struct sources *sources = own_sources();
   open_pipe(sources);
   if (!clinux_descriptor_is_ours(&sources->pipe_reader) || !clinux_descriptor_is_ours(&sources->pipe_writer))
@@ -297,7 +297,7 @@ static void open_window(struct window *window) {
       close(descriptor);
     return;
   }
-  /* The first access to a page waits for the lock of the address space. */
+  /* Accesses each page now: the first access waits for the lock of the address space. */
   memset(bytes, 0, WINDOW_BYTES);
   madvise(bytes, WINDOW_BYTES, MADV_DONTDUMP);
   madvise(bytes, WINDOW_BYTES, MADV_DONTFORK);
@@ -320,7 +320,7 @@ static void open_windows(void) {
 
 void clinux_memory_start_context(void) {
   struct window *window = &windows[clinux_context];
-  /* The numbers belong to the table of an ended thread. */
+  /* The descriptor belongs to the table of an ended thread. */
   if (window->file.table != 0)
     window->file = CLINUX_NO_DESCRIPTOR;
   if (clinux_descriptor_table() != 0)

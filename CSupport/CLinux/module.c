@@ -18,7 +18,7 @@ CLINUX_RESIDENT_CODE
 
 static bool from_maps;
 
-/* Weak: C libraries before 2.35 do not have it. */
+/* Weak: glibc before 2.35 lacks the function. */
 #if defined(DLFO_EH_SEGMENT_TYPE)
 #pragma weak _dl_find_object
 
@@ -41,7 +41,7 @@ bool clinux_module_file(uint64_t address, uint64_t *start, char *path, size_t le
       !clinux_memory_read((uint64_t)(uintptr_t)found.dlfo_link_map, &map, sizeof map))
     return false;
   *start = (uint64_t)(uintptr_t)found.dlfo_map_start;
-  /* One byte at a time: the next page might be unmapped. */
+  /* Reads one byte at a time: the next page might be unmapped. */
   for (size_t at = 0; at < length; at++) {
     if (!clinux_memory_read((uint64_t)(uintptr_t)map.l_name + at, path + at, 1))
       break;

@@ -29,7 +29,7 @@ int clinux_socket_listen(const char *path) {
   int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0)
     return -errno;
-  /* The file gets the socket's mode, so it is never accessible to others. */
+  /* The file gets the socket's mode, so it is never accessible to other users. */
   if (fchmod(descriptor, 0600) != 0 || bind(descriptor, (const struct sockaddr *)&address, sizeof address) != 0 ||
       listen(descriptor, BACKLOG) != 0)
     return fail(descriptor, errno);

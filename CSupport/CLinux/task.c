@@ -45,7 +45,7 @@ int clinux_task_start(void) {
     return errno;
   here()->list = memory + id_bytes;
   here()->task_ids = (int32_t *)(void *)memory;
-  /* The first access to a mapping takes the lock of the address space. */
+  /* The first access takes the address space's lock. */
   here()->task_ids[0] = 0;
   return 0;
 }
@@ -112,7 +112,7 @@ size_t clinux_task_read_status(int32_t tid, char *text, size_t size) {
   int64_t offset = 0;
   long count = descriptor.number < 0 ? -1 : 1;
   while (count > 0) {
-    /* The state is in the first lines; the part after the groups needs less than half of the buffer. */
+    /* Drops part of the list of groups: the state precedes it, and less than half a buffer follows it. */
     if (length == size) {
       memmove(text + size / 8, text + size / 2, size - size / 2);
       length = size / 8 + size - size / 2;
@@ -201,7 +201,7 @@ static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
 uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule) {
   int saved_errno = errno;
   bool is_ours = clinux_descriptor_is_ours(&schedule);
-  /* Opened each time if the service has closed it. */
+  /* If the service has closed SCHEDULE, each call opens the file again. */
   struct clinux_descriptor opened = is_ours ? schedule : clinux_descriptor_keep(open_schedule());
   uint64_t turns, waited = read_run_delay(opened.number, &turns);
   if (!is_ours)

@@ -22,7 +22,7 @@ enum { POINTER_BITS = 64, NODE_BITS = 2 * POINTER_BITS, ID_BITS = 32 };
 enum { NODES_MAX = 1 << 16, LISTS = 2 };
 
 /* On x86-64 the thread pointer points to the thread's structure, whose third word points to itself (tcbhead_t of
- * sysdeps/x86_64/nptl/tls.h). On aarch64 it points behind the structure. */
+ * sysdeps/x86_64/nptl/tls.h). On aarch64 the thread pointer points behind the structure. */
 #if defined(__x86_64__)
 enum { IS_BEHIND = 0, HAS_ITSELF = 1, ITSELF = 16 };
 #else
@@ -33,7 +33,7 @@ static struct layout {
   uint64_t heads[LISTS];
   uint32_t node;
   uint32_t tid;
-  uint32_t behind; /* offset of the thread pointer */
+  uint32_t behind; /* offset of the thread pointer in the structure */
   int64_t robust;  /* offset of the robust mutex list from the thread pointer; 0: unknown */
   bool is_known;
 } layout;

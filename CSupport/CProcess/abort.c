@@ -16,7 +16,7 @@ CLINUX_RESIDENT_CODE
 
 static _Atomic int32_t aborting;
 
-/* A child of the owner has no timer. Used by the escalation thread. */
+/* Used by the escalation thread. Children of the owner do not inherit the timer. */
 static int timer_id;
 static pid_t timer_owner;
 static _Atomic bool is_armed;
@@ -40,7 +40,7 @@ static void unblock_abort(void) {
   sigprocmask(SIG_UNBLOCK, &set, NULL); /* affects the calling thread */
 }
 
-/* The kernel forces a fault's signal on every process, including process 1. A blocked signal calls no handler, even if
+/* The kernel forces a fault's signal on every process, including process 1. Blocking prevents the call of a handler
  * installed meanwhile. */
 static void meet_fault(void) {
   struct sigaction action = {.sa_handler = SIG_DFL};
@@ -57,7 +57,7 @@ static void meet_fault(void) {
   syscall(SYS_exit_group, 128 + SIGABRT);
 }
 
-/* Also runs on other threads that were sent SIGPROF just before; those return. */
+/* Threads to which SIGPROF was sent just before also run this function, and return. */
 static void deliver_end(int signal) {
   (void)signal;
   int32_t self = clinux_task_self();
@@ -98,7 +98,7 @@ void cprocess_abort_thread(int32_t tid) {
   if (!is_init) {
     unblock_abort();
     send(clinux_task_self(), SIGABRT);
-    /* Other code caught the signal. */
+    /* Other code might catch the signal. */
     wait_ms(1000);
     kill(process(), SIGKILL);
   }
@@ -114,7 +114,7 @@ void cprocess_abort_prepare(void) {
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = process() == 1 ? SIGPROF : SIGKILL;
   event.sigev_value.sival_ptr = (void *)(uintptr_t)CPROCESS_ABORT_VALUE;
-  /* The C library's function allocates. */
+  /* glibc's timer_create allocates. */
   if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer_id) == 0)
     timer_owner = process();
   errno = saved_errno;
@@ -149,7 +149,7 @@ void cprocess_abort_say(const char *text, size_t bytes) {
     patience_ms -= 50;
     if (ready <= 0 || (place.revents & POLLOUT) == 0)
       continue;
-    /* A pipe that is ready accepts this much (pipe(7)). */
+    /* A pipe that is ready accepts PIPE_BUF bytes (pipe(7)). */
     ssize_t written = clinux_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
     if (written < 0 && errno != EINTR && errno != EAGAIN)
       break;

@@ -23,7 +23,7 @@ static uint64_t of_timeval(struct timeval time) {
 /* Written only before `main`. */
 static struct cprocess_program_start program_start;
 
-/* Later constructors are part of the launch. */
+/* Other constructors run later and are part of the launch. */
 __attribute__((constructor(101))) static void note_program_start(void) {
   int saved_errno = errno;
   struct rusage used = {0};

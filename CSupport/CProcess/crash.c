@@ -69,7 +69,7 @@ static void put_digits(char *text, unsigned number) {
     *text++ = "0123456789abcdef"[number >> shift & 15];
 }
 
-/* Adds the checksum and the end to LINE, which has room. Returns the new length. */
+/* Adds the checksum and a newline to LINE, which has room for them. Returns the new length. */
 static size_t end_line(char *line, size_t length) {
   char digits[8];
   put_digits(digits, atomic_load(&note_number));
@@ -96,7 +96,7 @@ static void put_time(const char *word) {
   put_line(line, length);
 }
 
-/* Whether the signal was sent, or reports an error later than the instruction that caused it. */
+/* Whether the signal was sent by a process, or reports an error later than the instruction that caused it. */
 static bool is_asynchronous(int number, const siginfo_t *info) {
   return info->si_code <= 0 || number == SIGTERM || (number == SIGBUS && info->si_code == BUS_MCEERR_AO) ||
          (number == SIGSEGV && info->si_code == LATE_TAG_FAULT);
@@ -108,8 +108,8 @@ enum { BREAKPOINTS_COME_AGAIN = 1 };
 enum { BREAKPOINTS_COME_AGAIN = 0 };
 #endif
 
-/* Whether the instruction, and with it the signal, is repeated when the handler returns. A forbidden system call is
- * not. */
+/* Whether the handler's return repeats the instruction and with it the signal. A forbidden system call is not
+ * repeated. */
 static bool comes_again(int number, const siginfo_t *info) {
   if (number == SIGTRAP)
     return BREAKPOINTS_COME_AGAIN && info->si_code == TRAP_BRKPT;
@@ -117,8 +117,8 @@ static bool comes_again(int number, const siginfo_t *info) {
          (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE);
 }
 
-/* Returns whether it has recorded the signal: once, and not in a child of fork or vfork, which inherits the handler.
- * Waits for the write up to one second. */
+/* Records the signal, and waits up to one second for the write. Returns false in a child of fork or vfork, which
+ * inherits the handler, and if another signal has been recorded. */
 static bool note(int number, const siginfo_t *info, int process) {
   if (process != atomic_load(&note_process))
     return false;
@@ -183,7 +183,7 @@ static bool is_end(int number, const siginfo_t *info, int process) {
   return comes_again(number, info) || (pending >> (number - 1) & 1) != 0;
 }
 
-/* This handler is installed with the former one's flags and mask. */
+/* Calls the former handler, whose flags and mask this handler has. */
 static void pass_on(int index, int number, siginfo_t *info, void *context, int process) {
   bool has_recovered = atomic_load(&recovers[index]);
   bool is_ours = !has_recovered && note(number, info, process);
@@ -234,7 +234,7 @@ static void die(int index, int number, siginfo_t *info, void *context, int proce
     repeat(number, context);
     return;
   }
-  /* Blocked until the handler returns. */
+  /* The signal stays pending until the handler returns. */
   int thread = (int)syscall(SYS_gettid);
   if (syscall(SYS_rt_tgsigqueueinfo, process, thread, number, info) != 0)
     syscall(SYS_tgkill, process, thread, number);
@@ -278,17 +278,17 @@ uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number, bo
       continue;
     if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_IGN)
       continue;
-    /* The service's handler decides. Process 1 has no default action, and a handler would interrupt its system
-     * calls. */
+    /* SIGTERM is left to the service's handler. Process 1 has no default action, and a handler would interrupt its
+     * system calls. */
     if (fatal_signals[index] == SIGTERM && !cprocess_crash_is_handler(&now) && (has_handler(&now) || getpid() == 1))
       continue;
-    /* Other code has restored this handler. */
+    /* Other code might have restored this handler. */
     if (cprocess_crash_is_handler(&now)) {
       installed[index] = true;
       is_underneath[index] = false;
       continue;
     }
-    /* The current handler might call the earlier instance of this one: a second one on top would cause endless
+    /* The current handler might call this handler: installing this handler again on top would cause endless
      * recursion. */
     if (has_handler(&now) && is_underneath[index])
       continue;

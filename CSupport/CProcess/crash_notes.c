@@ -11,10 +11,10 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* A recovering handler puts two lines for each signal. */
+/* A recovering handler queues two lines for each signal. */
 enum { NOTES_MAX = 16 };
 
-/* Two entries, so that the next one can be prepared. */
+/* The next file is stored in the entry not in use. */
 static struct clinux_descriptor note_files[2];
 static _Atomic int note_place = -1;
 
@@ -23,7 +23,7 @@ static struct {
   size_t length;
 } notes[NOTES_MAX];
 
-/* Number of lines in the lower 16 bits, the run above. */
+/* Low 16 bits: number of lines. High bits: the run. */
 static _Atomic uint32_t put_count, written_count;
 static _Atomic uint32_t calls;
 static _Atomic int writer;
@@ -95,7 +95,7 @@ static bool write_next(uint32_t run) {
 
 void crash_notes_wait(uint64_t deadline_ns) {
   uint32_t put = atomic_load(&put_count), written;
-  /* The writer thread would wait for itself. */
+  /* The writer thread must not wait for itself. */
   if ((int)syscall(SYS_gettid) == atomic_load(&writer)) {
     while (write_next(run_of(put)))
       ;
@@ -117,7 +117,7 @@ void crash_notes_write(uint32_t run, uint64_t (*more)(void)) {
     if (!write_next(run))
       clinux_wait(&calls, seen, more());
   }
-  /* The ID can be reused; a later run's thread might have registered already. */
+  /* Removes the ID, which can be reused, unless a later run's thread has replaced it. */
   atomic_compare_exchange_strong(&writer, &self, 0);
 }
 

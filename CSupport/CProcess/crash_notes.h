@@ -1,5 +1,5 @@
-/* Writes lines to the run file on a dedicated thread, because a dying thread's wait for a disk could not be
- * interrupted. Lines are handed over without a lock, and the wait for them is bounded. */
+/* Writes lines to the run file on a dedicated thread, because a dying thread could not bound its own wait for a disk.
+ * Lines are queued without a lock, and waits for the writer thread are bounded. */
 #ifndef CRASH_NOTES_H
 #define CRASH_NOTES_H
 
@@ -10,7 +10,7 @@
 
 enum { CRASH_NOTE_LENGTH_MAX = 64 };
 
-/* Starts a run that writes its lines to FILE. Returns its number for crash_notes_write. Async-signal-safe: no.
+/* Starts a run that writes its lines to FILE. Returns the run's number for crash_notes_write. Async-signal-safe: no.
  * Threads: any, one at a time. */
 uint32_t crash_notes_start(struct clinux_descriptor file);
 
@@ -27,7 +27,7 @@ void crash_notes_put(const char *line, size_t length);
 /* Waits until all queued lines are written, or until DEADLINE_NS. Async-signal-safe: yes. Threads: any. */
 void crash_notes_wait(uint64_t deadline_ns);
 
-/* Writes the lines of run RUN until it ends. Calls MORE after each wakeup, and at the time that MORE returned.
+/* Writes the lines of run RUN until the run ends. Calls MORE after each wakeup, and at the time that MORE returned.
  * Async-signal-safe: yes. Threads: one for each run. */
 void crash_notes_write(uint32_t run, uint64_t (*more)(void));
 

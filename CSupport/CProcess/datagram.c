@@ -7,7 +7,7 @@
 #include <sys/un.h>
 CLINUX_RESIDENT_CODE
 
-_Static_assert(sizeof(struct sockaddr_un) <= sizeof((struct cprocess_datagram *)0)->address, "an address has room");
+_Static_assert(sizeof(struct sockaddr_un) <= sizeof((struct cprocess_datagram *)0)->address, "an address fits");
 
 static int open_socket(struct cprocess_datagram *target) {
   int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -39,7 +39,7 @@ void cprocess_ending_done(void) {
 static bool is_armed(void) { return clinux_process_is(atomic_load(&armed_process)); }
 
 static void at_exit(void) {
-  /* A child also runs this. */
+  /* A child of fork(2) also runs this handler. */
   if (!is_armed() && !cprocess_pending_any())
     return;
   uint64_t began_ns = clinux_clock_ns();

@@ -26,13 +26,13 @@ static struct {
 
 static uint64_t (*_Atomic age_of)(uint32_t slot, uint64_t item);
 
-/* Not allocated at first use, which might be in an exit handler. */
+/* Static, because the first use might be in an exit handler, which must not allocate. */
 static _Thread_local uint64_t delivered __attribute__((tls_model("initial-exec")));
 
 static _Atomic uint32_t left_out;
 static _Atomic uint32_t changes;
 
-/* A child of fork inherits the lines. */
+/* The lines' process; a child of fork(2) inherits the lines. */
 static _Atomic uint32_t lines_process;
 
 static void found_place(void) {
@@ -50,7 +50,7 @@ static int take_known(uint64_t number) {
   return -1;
 }
 
-/* Returns a line in the WANTED state, or -1. */
+/* Takes a line in the WANTED state. Returns its index, or -1. */
 static int take(uint32_t wanted) {
   for (int index = 0; index < CPROCESS_LINES_MAX; index++) {
     uint32_t state = wanted;
@@ -155,7 +155,7 @@ static void print(const char *text, size_t bytes, uint64_t deadline_ns) {
     struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
     int ready = poll(&place, 1, left_ms < 50 ? (int)left_ms : 50);
     if (ready > 0 && (place.revents & POLLOUT) != 0) {
-      /* A pipe that is ready accepts this much (pipe(7)). */
+      /* A pipe that is ready accepts PIPE_BUF bytes (pipe(7)). */
       ssize_t written = clinux_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
       if (written < 0 && errno != EINTR && errno != EAGAIN)
         return;
@@ -237,7 +237,7 @@ void cprocess_pending_print(uint64_t deadline_ns) {
     return;
   int saved_errno = errno;
   cprocess_pending_remove_delivered();
-  /* Threads first: others might wait for a stuck one. */
+  /* Stalls of threads first: other work might wait for a stuck thread. */
   for (int pass = 0; pass < 2; pass++)
     for (int index = 0; index < CPROCESS_LINES_MAX; index++) {
       uint32_t state = LINE_READY;

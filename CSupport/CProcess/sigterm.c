@@ -41,7 +41,7 @@ enum cprocess_sigterm_state cprocess_sigterm_chain(struct cprocess_escalation *e
   }
   if (!(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
     return CPROCESS_SIGTERM_UNCHAINED;
-  /* That handler implements the default action. */
+  /* The crash handler implements the default action. */
   if (cprocess_crash_is_handler(&now))
     return CPROCESS_SIGTERM_UNCHAINED;
   former = now;

@@ -67,8 +67,8 @@ static enum call_site site_of_jump(struct unwinder *unwinder, uint64_t target, s
   return site;
 }
 
-/* Classifies a call of RANGE by the jumps out of it, DEPTH more functions far. Sets *ANYWHERE if a target is unknown.
- */
+/* Classifies a call of RANGE by its jumps to other functions, through DEPTH more functions. Sets *ANYWHERE if a target
+ * is unknown. */
 static enum call_site site_by_jumps(struct unwinder *unwinder, struct code_range range, struct code_range function,
                                     struct code_range *whole, int depth, bool *anywhere) {
   enum call_site best = CALL_SITE_OTHER;
@@ -174,7 +174,7 @@ enum call_site cunwind_call_site_before(struct unwinder *unwinder, uint64_t retu
   }
 }
 
-/* Finds the target of the indirect call that CURSOR's frame is in; FACTS describe the frame at the call. */
+/* Finds the target of the indirect call in progress in CURSOR's frame, which FACTS describe. */
 static bool called_by(struct cursor *cursor, const struct frame_facts *facts, uint64_t *called) {
   struct walk *walk = cursor->walk;
   struct unwinder *unwinder = walk->unwinder;

@@ -5,15 +5,15 @@
 #include "cursor.h"
 
 enum call_site {
-  CALL_SITE_OTHER = 0, /* no call precedes the return address, or the call of another function does */
+  CALL_SITE_OTHER = 0, /* no call precedes the return address, or a call of another function */
   CALL_SITE_POSSIBLE,  /* a call through a register or memory, which can lead anywhere, or the kernel's call of a signal
                           handler */
-  CALL_SITE_OF_WHOLE,  /* a call of the function whose outlined part this one is */
+  CALL_SITE_OF_WHOLE,  /* a call of the function of which this one is an outlined part */
   CALL_SITE_CERTAIN, /* a call of the function: direct, through a PLT stub or the global offset table, or of a function
                         that tail-calls it */
 };
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_call_sites_bytes(void);
 
 /* Returns the kind of call that ends at RETURN_ADDRESS, in any readable memory. Sets *TARGET for a direct call.
@@ -29,9 +29,9 @@ uint64_t cunwind_resolve_plt(struct unwinder *unwinder, uint64_t address);
 enum call_site cunwind_call_site_before(struct unwinder *unwinder, uint64_t return_address, struct code_range function,
                                         struct code_range *whole);
 
-/* Classifies the indirect call that the frame of CURSOR is in as a call of FUNCTION, from the call's operands.
- * CALL_SITE_OTHER is no proof, because memory might have changed since the call. Async-signal-safe: as cunwind_unwind.
- * Threads: as cunwind_unwind. */
+/* Classifies the indirect call in progress in CURSOR's frame as a call of FUNCTION, by its operands. CALL_SITE_OTHER is
+ * not certain, because memory might have changed since the call. Async-signal-safe: as cunwind_unwind. Threads: as
+ * cunwind_unwind. */
 enum call_site cunwind_call_site_of_frame(struct cursor *cursor, struct code_range function);
 
 /* Clears the cache of tail calls. Must be called before each search. Async-signal-safe: yes. Threads: as

@@ -10,7 +10,7 @@ struct caller_registers {
   uint64_t known; /* one bit per register */
 };
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_callers_bytes(void);
 
 /* Finds the registers that the frame of CURSOR had at its call to the next inner frame. Clears *INTERRUPTED if the

@@ -11,9 +11,9 @@ struct cursor {
   bool is_returned_to;  /* the frame was reached by a step and made a call */
   bool was_interrupted; /* the frame was reached by a step and was interrupted by a signal instead */
   uint64_t pc, sp;
-  uint64_t saved;                        /* PLACES has the address of the value */
-  uint64_t computed;                     /* PLACES has the value */
-  uint64_t lost;                         /* the value is unknown */
+  uint64_t saved;                        /* set of registers: PLACES has the address of the value */
+  uint64_t computed;                     /* set of registers: PLACES has the value */
+  uint64_t lost;                         /* set of registers: the value is unknown */
   uint64_t places[UNWIND_REGISTERS_MAX]; /* by register number */
 };
 

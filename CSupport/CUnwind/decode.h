@@ -5,8 +5,8 @@
 #include "walk.h"
 
 /* Reads the instruction of the process at ADDRESS and decodes it into *COUNT operations, in execution order. Returns
- * its length in bytes, or 0 if it cannot be read or decoded. The memory after it need not be readable.
- * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+ * the instruction's length in bytes, or 0 if it cannot be read or decoded. Memory after the instruction need not be
+ * readable. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 size_t cunwind_decode_at(struct unwinder *unwinder, uint64_t address, struct code_operation *operations, int *count);
 
 /* Reads CODE_BYTES bytes of code at ADDRESS, or fewer at the end of readable memory; the rest is 0. Async-signal-safe:

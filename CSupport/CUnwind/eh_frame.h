@@ -5,7 +5,6 @@
 
 #include "walk.h"
 
-/* The encoding of an omitted address. */
 enum { DW_EH_PE_omit = 0xff };
 
 /* A read position. Readers check FAILED once, after several reads. */
@@ -21,7 +20,7 @@ uint64_t cunwind_take(struct entry_reader *reader, size_t bytes);
 uint64_t cunwind_take_leb128(struct entry_reader *reader);
 int64_t cunwind_take_signed_leb128(struct entry_reader *reader);
 
-/* Starts reading the .eh_frame entry at AT, behind its length. Async-signal-safe: as cunwind_unwind. Threads: as
+/* Starts reading the .eh_frame entry at AT, after its length. Async-signal-safe: as cunwind_unwind. Threads: as
  * cunwind_unwind. */
 struct entry_reader cunwind_entry_at(struct unwinder *unwinder, uint64_t at, uint64_t *end);
 

@@ -48,7 +48,7 @@ static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, ui
     *return_address = address + 1;
     return cunwind_table_function(unwinder, address, &function) && is_frame(cursor, function, *return_address, *sp);
   }
-  /* ADDRESS is the return address of the frame's call, and is still on the stack at that call. */
+  /* ADDRESS is the return address of the frame's call. Searches the stack for that call's frame. */
   *return_address = address;
   if (unwinder->architecture->link != UNWIND_NO_REGISTER || !cunwind_table_function(unwinder, address - 1, &function))
     return false;
@@ -58,7 +58,7 @@ static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, ui
   for (uint64_t at = *sp; at + 8 <= end; at += 8) {
     if (!cunwind_word(walk, at, &word))
       return false;
-    /* The word might already be overwritten with the handler's address. */
+    /* The handler's address might already have replaced ADDRESS. */
     if (word != address && (word <= function.start || word >= function.end))
       continue;
     if (is_frame(cursor, function, address, at + 8)) {

@@ -174,7 +174,7 @@ static bool combine(struct machine *machine, uint8_t operation) {
   return true;
 }
 
-/* Runs an operation that moves entries or changes the one on top. */
+/* Runs an operation that moves entries or changes the top entry. */
 static bool change(struct machine *machine, uint8_t operation) {
   uint64_t top, second, third;
   switch (operation) {

@@ -39,7 +39,7 @@ struct path_frame {
 struct candidate {
   uint64_t record;
   enum call_site site;
-  bool exact;     /* the code allows no other place */
+  bool exact;     /* the code allows no other record */
   bool is_lost;   /* the path leads to code without unwind information */
   int mismatches; /* calls on the path whose operands now show another target */
   uint64_t top;   /* highest stack pointer on the path */
@@ -139,8 +139,8 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
   return leads || depth == UNWIND_FRAMES_MAX;
 }
 
-/* Whether a call in CALLER, which led to both frames by a jump from one function to the other, cannot have reached
- * OTHER after ONE. */
+/* Whether CALLER's call, which led to both frames by a jump between their functions, cannot have reached OTHER after
+ * ONE. */
 static bool came_later(struct unwinder *unwinder, const struct path_frame *caller, const struct path_frame *one,
                        const struct path_frame *other) {
   struct code_range none = {0};
@@ -150,8 +150,8 @@ static bool came_later(struct unwinder *unwinder, const struct path_frame *calle
 }
 
 /* Whether the path of ONE proves that OTHER is not the frame record. If OTHER were the frame record, ONE would be a
- * remnant of finished calls. Both paths share a frame, at the latest the outermost one. That frame cannot have made the
- * call on ONE's path before the call on OTHER's path if no code path leads from the former to the latter. */
+ * remnant of finished calls. Both paths share a frame, at least the outermost. ONE cannot be a remnant if no code path
+ * in that frame leads from ONE's call to OTHER's call. */
 static bool rules_out(struct unwinder *unwinder, const struct candidate *one, const struct candidate *other) {
   for (int index = 0; index < other->frames; index++)
     for (int match = 0; match < one->frames; match++) {
@@ -168,7 +168,7 @@ static bool rules_out(struct unwinder *unwinder, const struct candidate *one, co
           return came_later(unwinder, here, called, other_called);
         return called->site > other_called->site || (called->site == other_called->site && index == 1 && match > 1);
       }
-      /* A remnant lies above the stack pointer of the searched frame, INDEX 0, only if that was lowered since. */
+      /* A remnant lies above the searched frame's stack pointer (INDEX 0) only if that was lowered later. */
       bool reaches = cunwind_function_reaches(unwinder, here->function, none, here->pc, there->pc, &grows);
       return !reaches || (index == 0 && !grows);
     }
@@ -222,7 +222,7 @@ static enum call_site find_site(struct search *search, uint64_t record, bool *ex
   return agrees(search, facts, &values, record) ? site : CALL_SITE_OTHER;
 }
 
-/* Bounds the frame pointer by its distance from the stack pointer, as far as the code determines it. */
+/* Bounds the frame pointer by its distance from the stack pointer, as far as the code determines the distance. */
 static void bounds_of(const struct search *search, uint64_t *low, uint64_t *high) {
   *low = search->sp;
   *high = UINT64_MAX;
@@ -294,17 +294,17 @@ static bool may_be_called_from_no_module(struct search *search, uint64_t end) {
 }
 
 /* An outlined part is not called directly, so a call of its whole function outweighs all other candidates, even more if
- * the code allows no other place. */
+ * the code allows no other record. */
 static int fitness(const struct candidate *candidate) {
   return candidate->exact ? 2 : candidate->site == CALL_SITE_OF_WHOLE ? 1 : 0;
 }
 
-/* Searches the stack for the frame record. PARTS_ONLY: the function is an outlined part of the called one. */
+/* Searches the stack for the frame record. PARTS_ONLY: the function is an outlined part of the called function. */
 static bool search_everywhere(struct search *search, bool parts_only, uint64_t *found) {
   struct candidate *candidates = search->walk->unwinder->search->candidates;
   const struct candidate *chosen = NULL;
   int count = find_candidates(search, parts_only, candidates);
-  /* A path that ends below the end of another one ended at a word that is accidentally 0. */
+  /* A path that ends below another path's end has ended at a word that is accidentally 0. */
   uint64_t top = 0;
   int best = 0, kept = 0;
   for (int index = 0; index < count; index++)
@@ -328,7 +328,7 @@ static bool search_everywhere(struct search *search, bool parts_only, uint64_t *
       return false;
     chosen = candidate;
   }
-  /* Any indirect call can have led here, in particular the one in the outermost frame. */
+  /* Any indirect call can have led to this function, in particular the outermost frame's. */
   if (!chosen || (chosen->site == CALL_SITE_POSSIBLE &&
                   (search->lost != CALL_SITE_OTHER || may_be_called_from_no_module(search, chosen->record))))
     return false;

@@ -6,7 +6,7 @@
 
 #include "cursor.h"
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_frame_pointer_search_bytes(void);
 
 /* Finds the unknown frame pointer of CURSOR's frame. Returns false if there is no candidate or more than one: a

@@ -45,7 +45,7 @@ enum { CACHED = 512 };
 
 struct cached_rule {
   uint64_t address; /* 0: empty */
-  uint32_t use;     /* of struct frame_rules when the rule was cached; other values are outdated */
+  uint32_t use;     /* copied from struct frame_rules; other values mark outdated rules */
   bool is_valid;    /* RULE was read */
   struct frame_rule rule;
 };

@@ -5,7 +5,7 @@
 
 enum { RULE_REGISTERS_MAX = 18 };
 
-/* Where the caller's register is. CFA is the canonical frame address. */
+/* The location of a caller's register. CFA is the canonical frame address. */
 enum place_kind {
   PLACE_NONE = 0,      /* the register keeps its value */
   PLACE_LOST,          /* the value is unknown */
@@ -13,7 +13,7 @@ enum place_kind {
   PLACE_IS_OFFSET,     /* the value is an offset from CFA */
   PLACE_IN_REGISTER,   /* in another register of the frame */
   PLACE_AT_EXPRESSION, /* in memory, at the address that an expression gives */
-  PLACE_IS_EXPRESSION, /* the value is that of an expression */
+  PLACE_IS_EXPRESSION, /* the value is the result of an expression */
 };
 
 struct register_rule {
@@ -31,14 +31,14 @@ struct frame_rule {
   struct register_rule registers[RULE_REGISTERS_MAX];
 };
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_rules_bytes(void);
 
-/* Returns the rule for the code at ADDRESS, which is valid until the next call; NULL if no table describes the code, or
- * its row cannot be read. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Returns the rule for the code at ADDRESS, valid until the next call; NULL if no table describes the code, or its row
+ * cannot be read. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 const struct frame_rule *cunwind_rule_at(struct unwinder *unwinder, uint64_t address);
 
-/* Clears the cache, because modules might have been replaced. Async-signal-safe: yes. Threads: as cunwind_unwind. */
+/* Clears the cache. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_rules_forget(struct unwinder *unwinder);
 
 #endif

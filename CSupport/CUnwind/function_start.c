@@ -26,7 +26,7 @@ struct sweep {
   struct unwinder *unwinder;
   struct code_range between;
   uint64_t start;   /* start of the current function */
-  uint64_t reached; /* highest target of its jumps */
+  uint64_t reached; /* highest target of the function's jumps */
   bool by_table;    /* jumps through a table might lead further */
   bool has_frame;
   bool drops_frame; /* the last instruction raised the stack pointer */
@@ -87,7 +87,8 @@ static bool note(struct sweep *sweep, const struct code_operation *operations, i
   return goes_on;
 }
 
-/* Looks for the function around ADDRESS in the cache; raises *FROM to the end of the last cached function before it. */
+/* Looks for the function around ADDRESS in the cache; raises *FROM to the end of the last cached function before
+ * ADDRESS. */
 static bool recall(struct unwinder *unwinder, uint64_t address, uint64_t *from, struct code_range *function) {
   for (int place = 0; place < REMEMBERED; place++) {
     const struct code_range *known = &unwinder->starts->remembered[place].function;
@@ -146,8 +147,8 @@ bool cunwind_function_around(struct unwinder *unwinder, uint64_t address, struct
     struct code_range between, found = {0};
     bool is_found = cunwind_table_gap(unwinder, address, &between) && find(unwinder, between, address, &found);
     struct unwind_module module;
-    /* A failure outside of all modules is not cached: a module might be loaded there later, which invalidates
-     * nothing. */
+    /* A failure outside of all modules is not cached: a module might be loaded there later without invalidating the
+     * cache. */
     if (!is_found && !cunwind_find_module(unwinder, address, &module))
       return false;
     unwinder->starts->remembered[place].address = address;

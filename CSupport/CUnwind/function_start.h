@@ -1,13 +1,13 @@
 /* Finds the bounds of functions without an entry in their module's unwind table.
  *
  * Compilers omit functions that exceptions cannot pass through, so the gap between two described functions holds only
- * omitted ones. A function ends where execution cannot continue and no jump leads further. */
+ * omitted functions. A function ends where execution cannot continue and no jump leads further. */
 #ifndef FUNCTION_START_H
 #define FUNCTION_START_H
 
 #include "walk.h"
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_function_starts_bytes(void);
 
 /* Finds the function around ADDRESS, which its module does not describe. Returns false if the bounds are unknown.
@@ -18,8 +18,7 @@ bool cunwind_function_around(struct unwinder *unwinder, uint64_t address, struct
  * cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_function_at(struct unwinder *unwinder, uint64_t address, struct code_range *function);
 
-/* Clears cached answers, because modules might have been replaced. Async-signal-safe: yes. Threads: as
- * cunwind_unwind. */
+/* Clears cached answers. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_function_starts_forget(struct unwinder *unwinder);
 
 #endif

@@ -180,9 +180,9 @@ static uint64_t called_before(struct unwinder *unwinder, uint64_t return_address
              : 0;
 }
 
-/* Finds the frames inside KEPT's frame FROM that must exist, outermost first and at most ROOM: of the only function
- * that FROM's call can have led to, then of the function that this frame calls directly, and so on. Returns their
- * number. */
+/* Finds up to ROOM frames that must exist inside KEPT's frame FROM, outermost first: a frame of the only function to
+ * which FROM's call can have led, a frame of the function which that frame calls directly, and so on. Returns the
+ * number of frames. */
 static uint32_t find_called(struct unwinder *unwinder, const struct stack_copy *copy, const struct kept *kept,
                             uint32_t from, const struct unwind_stack *stack, struct called *called, uint32_t room) {
   struct code_range function;
@@ -207,7 +207,7 @@ static uint32_t find_called(struct unwinder *unwinder, const struct stack_copy *
 void cunwind_join(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_work_item item,
                   struct unwind_stack *stack) {
   struct kept_stacks *stacks = unwinder->kept;
-  /* Several stacks might have used the same addresses, except for the thread's own stack. */
+  /* Only the thread's own stack is joined: other stacks might reuse the same addresses. */
   if (item.began_ns == 0 || stack->count == 0 || copy->own_end != copy->own_low)
     return;
   if (stack->end == UNWIND_END_OUTERMOST) {

@@ -3,7 +3,7 @@
 
 #include "walk.h"
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_kept_stacks_bytes(void);
 
 #endif

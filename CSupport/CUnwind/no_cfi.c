@@ -77,11 +77,11 @@ static struct known_word at_entry(struct walk *walk, const struct abstract_state
   return word;
 }
 
-/* Confidence in the place of a return address. */
+/* Confidence in the location of a return address. */
 enum certainty {
   CERTAINTY_LOW = 0,  /* needs a second method with the same result */
-  CERTAINTY_FAIR = 1, /* needs a second method, or a call that can have led here before the return address */
-  CERTAINTY_FULL = 2, /* two registers agree, or no other place is possible */
+  CERTAINTY_FAIR = 1, /* needs a second method, or a preceding call that can have led to this function */
+  CERTAINTY_FULL = 2, /* two registers agree, or no other location is possible */
 };
 
 static bool find_from_start(struct walk *walk, struct code_range function, uint64_t pc, bool interrupted,
@@ -118,7 +118,7 @@ static bool find_from_start(struct walk *walk, struct code_range function, uint6
   place->frame_pointer =
       at_entry(walk, &facts->state, entry.value, unwinder->architecture->frame_pointer, registers->frame_pointer);
   place->sp = entry.value + unwinder->architecture->entry_bytes;
-  /* A callee might write to locals, whose bounds the code does not show. It does not change the frame record. */
+  /* A callee might write to locals, whose bounds the code does not show, but not to the frame record. */
   uint64_t record = entry.value + (uint64_t)(int64_t)pointer.offset, word;
   if (!place->frame_pointer.is_known && pointer.symbol == 1 + unwinder->architecture->sp && pointer.shift == 0 &&
       place->return_address.is_known && cunwind_word(walk, record + 8, &word) && word == place->return_address.value)
@@ -184,7 +184,8 @@ enum { SEARCHED_STACK_BYTES = 16 << 10, CANDIDATES_MAX = 16 };
 /* Whether the analysis of the function that begins at FUNCTION places its return address at AT. */
 static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool interrupted, uint64_t at,
                          const struct frame_registers *registers, struct caller_frame *caller) {
-  /* The function's end is unknown; its paths do not leave it. It does not extend into a described function. */
+  /* The function's end is unknown, so the range ends at the next described function at the latest. Paths do not leave
+   * the function. */
   struct code_range range = {function, pc + FUNCTION_BYTES_MAX / 4, false}, around;
   struct return_place place;
   enum certainty certainty = CERTAINTY_LOW;
@@ -201,8 +202,8 @@ static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool
   return true;
 }
 
-/* Finds the caller by a direct call: a return address above the stack pointer whose called function, analysed from its
- * beginning to PC, has its return address in that place. */
+/* Finds the caller by a direct call: a return address above the stack pointer. The analysis of the called function up
+ * to PC must find its return address at the same stack address. */
 static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const struct frame_registers *registers,
                          struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
@@ -251,8 +252,7 @@ static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupte
   bool returns = cunwind_return_path(walk, function, is_known, pc, registers, &ahead) && ahead.return_address.is_known;
   if (!starts && !returns)
     return FINDING_NONE;
-  /* Code without a predecessor might belong to another function behind a noreturn call. That function was itself
-   * called. */
+  /* Code without a predecessor might follow a noreturn call and belong to another function, which was itself called. */
   bool maybe_another = starts && from_start.is_by_table && !is_described;
   if (starts && from_start.is_by_table && find_by_call(walk, pc, interrupted, registers, caller) &&
       caller->sp < from_start.sp)
@@ -262,7 +262,7 @@ static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupte
     if (!from_start.frame_pointer.is_known)
       from_start.frame_pointer = ahead.frame_pointer;
   } else if (starts && returns && (certainty != CERTAINTY_FULL || maybe_another)) {
-    /* One of the analyses continued behind a noreturn call. */
+    /* One of the analyses continued after a noreturn call. */
     if (ahead.is_straight)
       return FINDING_CONTRADICTION;
     struct caller_frame other;
@@ -278,7 +278,7 @@ static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupte
   if (certainty == CERTAINTY_LOW)
     return FINDING_NONE;
   bool fits = is_caller(walk, starts ? &from_start : &ahead, function, is_known, pc, certainty, caller);
-  /* If the function's bounds are unknown, a call of it can still identify the caller. */
+  /* If the function's bounds are unknown, a call can still identify the caller. */
   return fits ? FINDING_CALLER : is_known ? FINDING_CONTRADICTION : FINDING_NONE;
 }
 
@@ -316,8 +316,8 @@ static bool find_by_stub(struct walk *walk, uint64_t pc, const struct frame_regi
   return cunwind_follows_call(unwinder, caller->return_address);
 }
 
-/* Whether the link register LINK of a function interrupted at PC can hold its return address while the frame record
- * belongs to its caller. False if LINK follows a call of another function in this function. */
+/* Whether LINK, the link register of a function interrupted at PC, can be the function's return address while the frame
+ * record belongs to the caller. False if LINK follows the function's call of another function. */
 static bool link_may_lead(struct walk *walk, uint64_t link, uint64_t pc) {
   struct unwinder *unwinder = walk->unwinder;
   struct code_range function, other;
@@ -366,7 +366,7 @@ static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, st
   link = cunwind_code_address(unwinder, link);
   if (registers.link.is_known && link != caller->return_address && link_may_lead(walk, link, pc))
     return false;
-  /* A function without a frame record has its return address below its caller's record. */
+  /* A function without a frame record has its return address below the caller's record. */
   uint64_t target, between;
   bool is_its_own = cunwind_call_before(unwinder, caller->return_address, &target) == UNWIND_CALL_DIRECT &&
                     keeps_frame_pointer_at(walk, target, pc);

@@ -14,7 +14,7 @@ struct page {
   bool is_unwiped;  /* its bytes might hold data that is not constant, even if the entry is empty */
 };
 struct process_memory {
-  struct page pages[PAGES];         /* in pairs; a page belongs to one pair */
+  struct page pages[PAGES];         /* in pairs; an address selects the pair */
   bool is_second[PAGES / 2];        /* for each pair: the second entry was used last */
   uint8_t bytes[PAGES][PAGE_BYTES]; /* contents; separate from the entries, which are scanned for every stack */
 };

@@ -4,7 +4,7 @@
 
 #include "walk.h"
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_memory_bytes(void);
 
 /* Reads LENGTH bytes of the process at ADDRESS into DESTINATION. Returns false if they cannot be read.

@@ -34,7 +34,7 @@ struct return_paths {
   struct path path; /* the current path */
   struct path paths[PATHS];
   int path_count;
-  uint32_t use; /* number of the search that an entry of VISITED belongs to */
+  uint32_t use; /* number of the current search; other entries of VISITED are outdated */
   struct {
     uint32_t use, address;
   } visited[VISITED];
@@ -42,8 +42,8 @@ struct return_paths {
 
 size_t cunwind_return_paths_bytes(void) { return sizeof(struct return_paths); }
 
-/* Marks the instruction at ADDRESS. Returns false if it was marked before. INSTRUCTIONS_MAX leaves room in the table.
- */
+/* Marks the instruction at ADDRESS. Returns false if it was already marked. INSTRUCTIONS_MAX keeps the table from
+ * filling up. */
 static bool visit(struct return_paths *room, uint64_t address) {
   uint32_t low = (uint32_t)address;
   for (uint32_t place = (low ^ low >> 12) % VISITED;; place = (place + 1) % VISITED) {

@@ -1,5 +1,5 @@
 /* The path from an instruction to its function's return: in a function without unwind information, the remaining
- * instructions determine the place of the return address. */
+ * instructions determine the location of the return address. */
 #ifndef RETURN_PATH_H
 #define RETURN_PATH_H
 
@@ -24,12 +24,13 @@ struct return_place {
   bool is_by_frame_pointer; /* the distance from the stack pointer is unknown */
 };
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_return_paths_bytes(void);
 
-/* Finds the return place of the function in FUNCTION, which has REGISTERS and is at PC. With BOUNDED, a jump out of
- * FUNCTION is a tail call; without, FUNCTION is only the area that might contain the function. Returns false if no path
- * to a return was found or two paths disagree. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Finds the return place of the function in the range FUNCTION, whose frame has REGISTERS and is at PC. If BOUNDED, a
+ * jump out of FUNCTION is a tail call; otherwise, FUNCTION is an area that might contain the function. Returns false if
+ * no path to a return was found or two paths disagree. Async-signal-safe: as cunwind_unwind. Threads: as
+ * cunwind_unwind. */
 bool cunwind_return_path(struct walk *walk, struct code_range function, bool bounded, uint64_t pc,
                          const struct frame_registers *registers, struct return_place *place);
 

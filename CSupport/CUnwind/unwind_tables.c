@@ -21,7 +21,6 @@ struct eh_frame_entry {
   int32_t function, description;
 };
 
-/* Size of the answer cache. */
 enum { REMEMBERED = 256 };
 
 struct unwind_tables {

@@ -10,11 +10,12 @@ struct unwind_table {
   uint32_t count;
 };
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_tables_bytes(void);
 
 /* Finds the table of the module that contains ADDRESS. Returns false if there is no such module or its table cannot be
- * read; *IN_MODULE is whether the module exists. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+ * read; sets *IN_MODULE to whether the module exists. Async-signal-safe: as cunwind_unwind. Threads: as
+ * cunwind_unwind. */
 bool cunwind_find_table(struct unwinder *unwinder, uint64_t address, struct unwind_table *table, bool *in_module);
 
 /* Finds the function around ADDRESS. Returns false if no table describes it. Async-signal-safe: as cunwind_unwind.
@@ -32,8 +33,7 @@ bool cunwind_table_gap(struct unwinder *unwinder, uint64_t address, struct code_
  * describes the code. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_table_entry(struct unwinder *unwinder, uint64_t address, uint64_t *description, struct code_range *range);
 
-/* Clears cached functions, because modules might have been replaced. Async-signal-safe: yes. Threads: as
- * cunwind_unwind. */
+/* Clears cached functions. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_tables_forget(struct unwinder *unwinder);
 
 #endif

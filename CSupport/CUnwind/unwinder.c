@@ -27,14 +27,13 @@ static enum unwind_end why_it_stopped(const struct walk *walk) {
   return walk->no_module ? UNWIND_END_NO_MODULE : UNWIND_END_NO_UNWIND_INFO;
 }
 
-/* Maximum number of frames followed. */
 enum { WALKED_MAX = 1 << 16 };
 
 /* Swift's async functions mark the saved frame pointer with a bit that no address uses. */
 #define ASYNC_FRAME (UINT64_C(1) << 60)
 #define ADDRESS_BITS ((UINT64_C(1) << 56) - 1)
 
-/* Index of frame NUMBER: inner frames stay in order, the others go round in a ring. */
+/* Index of frame NUMBER: inner frames stay in order, outer frames use a ring. */
 static uint32_t room_for(uint32_t number) {
   return number < UNWIND_FRAMES_INNER ? number
                                       : UNWIND_FRAMES_INNER + (number - UNWIND_FRAMES_INNER) % UNWIND_FRAMES_INNER;
@@ -140,7 +139,7 @@ void cunwind_forget(struct unwinder *unwinder) {
 void cunwind_wipe(struct unwinder *unwinder) { cunwind_memory_wipe(unwinder); }
 
 void cunwind_begin_sample(struct unwinder *unwinder) {
-  /* Targets of calls can change without any module. */
+  /* Targets of calls can change even if no module does. */
   cunwind_call_sites_forget(unwinder);
   if (!cunwind_modules_remain(unwinder))
     cunwind_forget(unwinder);
@@ -181,7 +180,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
       break;
     pc = cunwind_code_address(unwinder, pc);
     if (pc == 0) {
-      /* The thread might also have called a null pointer. */
+      /* In the innermost frame, the thread has called a null pointer. */
       stack->end = total > 0 ? UNWIND_END_OUTERMOST : UNWIND_END_NO_MODULE;
       break;
     }
@@ -257,7 +256,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
     }
     kind = UNWIND_RETURN_ADDRESS;
     if (cursor.was_interrupted) {
-      /* The trampoline's address is not a return address either. */
+      /* Neither the trampoline's nor the interrupted address is a return address. */
       frame->kind = kind = UNWIND_PROGRAM_COUNTER;
       continue;
     }

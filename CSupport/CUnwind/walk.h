@@ -5,7 +5,8 @@
 #include "unwind_architecture.h"
 #include "unwind_stack.h"
 
-/* Each part is private to the file of its name and lies in the memory that the unwinder was created in. */
+/* Each part is private to the file of its name, which also returns the part's size in bytes. All parts lie in the
+ * unwinder's memory. */
 struct unwinder {
   const struct unwind_architecture *architecture;
   struct unwind_process process;
@@ -29,7 +30,6 @@ struct code_range {
   bool catches; /* has landing pads for exceptions */
 };
 
-/* The state of one walk. */
 struct walk {
   struct unwinder *unwinder;
   const struct stack_copy *copy;

@@ -20,15 +20,15 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_nanoseconds(struct timespec 
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-/* Returns the time from BEGIN to END, two times of one clock or two counts; 0 if END is earlier. Async-signal-safe:
- * yes. Threads: any. */
+/* Returns END - BEGIN, for two times of one clock or two counts; 0 if END is earlier. Async-signal-safe: yes. Threads:
+ * any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_between_ns(uint64_t begin, uint64_t end) {
   return end > begin ? end - begin : 0;
 }
 
 /* Returns the time of CLOCK, from the test clock if installed. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_read_ns(clockid_t clock) {
-  /* Release builds of C code have no test seam: the call would change the addresses left on the stack. */
+  /* Release builds of C code omit the test clock: its call would leave additional addresses on the stack. */
 #if defined(DEBUG) || defined(__swift__)
   const struct clinux_test_clock *test = clinux_test_clock_installed();
   if (__builtin_expect(test != NULL, 0))
@@ -39,8 +39,8 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_read_ns(clockid_t clock) {
   return clinux_clock_nanoseconds(now);
 }
 
-/* Returns CLOCK_MONOTONIC as of the last kernel tick or the one before, at a third of the exact clock's cost. Never
- * 0. Async-signal-safe: yes. Threads: any. */
+/* Returns CLOCK_MONOTONIC as of one of the last two kernel ticks, at a third of the exact clock's cost. Never 0.
+ * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_ns(void) {
   return clinux_clock_read_ns(CLOCK_MONOTONIC_COARSE);
 }

@@ -1,11 +1,10 @@
-/* Sets of working memory, one for each sampler: a sampler that the kernel blocks forever can be replaced by one that
- * shares nothing with it. */
+/* Working memory for each sampler. If the kernel blocks a sampler forever, its replacement shares no memory with it. */
 #ifndef CLINUX_CONTEXT_H
 #define CLINUX_CONTEXT_H
 
 #include "clinux_base.h"
 
-/* Context 0 belongs to all threads that have entered none; samplers enter the others. */
+/* Threads that have entered no context share context 0; samplers enter the others. */
 #define CLINUX_CONTEXTS_MAX 3
 
 /* The context of running signal handlers: only a window for reading memory (clinux_memory.h). */
@@ -21,8 +20,7 @@ extern _Thread_local int clinux_context __attribute__((tls_model("initial-exec")
  * until it leaves: memory is read by writing it to a file. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS int clinux_context_enter(void);
 
-/* Makes CLINUX_WATCHERS_CONTEXT the calling thread's context. Async-signal-safe: yes. Threads: one that permanently
- * observes others, with SIGXFSZ blocked. */
+/* Async-signal-safe: yes. Threads: one that permanently observes others, with SIGXFSZ blocked. */
 CLINUX_NO_LOCKS void clinux_context_enter_watchers(void);
 
 /* Frees all contexts after fork(2). Async-signal-safe: yes. Threads: the child's only one. */

@@ -1,8 +1,8 @@
 /* The library's file descriptors.
  *
- * The service might close them. In its descriptor table each is therefore stored with the identity of its file, and
- * is read, written or closed only if its number still refers to that file. Library threads that run no application
- * code have their own tables if the kernel supports that. */
+ * The service might close the library's descriptors. In the service's table, each is therefore stored with its file's
+ * identity, and used only while its number refers to that file. Library threads that run no application code have their
+ * own tables if close_range(2) is available. */
 #ifndef CLINUX_DESCRIPTOR_H
 #define CLINUX_DESCRIPTOR_H
 
@@ -21,8 +21,8 @@ struct clinux_descriptor {
 /* Makes children of fork(2) close their copies of kept descriptors. Async-signal-safe: no. Threads: any. */
 void clinux_descriptor_start(void);
 
-/* Returns the just opened descriptor NUMBER with the identity of its file, or CLINUX_NO_DESCRIPTOR if it is
- * negative. The number of a standard stream is replaced. Async-signal-safe: yes. Threads: any. */
+/* Returns the just opened descriptor NUMBER with the identity of its file, or CLINUX_NO_DESCRIPTOR if NUMBER is
+ * negative. A standard stream's number is replaced. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_descriptor_keep(int number);
 
 /* As clinux_descriptor_keep, for the file at PATH. Returns CLINUX_NO_DESCRIPTOR without any effect if NUMBER refers
@@ -45,8 +45,8 @@ void clinux_descriptor_share_table(uint32_t table);
 /* Whether DESCRIPTOR still refers to the opened file. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_descriptor_is_ours(const struct clinux_descriptor *descriptor);
 
-/* Sets *FOUND to NUMBER, opened by any code, and the identity of its file, without waiting for the file system.
- * Returns false if it is not open. Async-signal-safe: yes. Threads: any. */
+/* Sets *FOUND to NUMBER, opened by any code, and the identity of its file, without waiting for the file system. Returns
+ * false if NUMBER is not open. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_descriptor_identify(int number, struct clinux_descriptor *found);
 
 /* Whether NUMBER, opened by any code, refers to DESCRIPTOR's file. Async-signal-safe: yes. Threads: any. */
@@ -59,8 +59,9 @@ CLINUX_NO_LOCKS void clinux_descriptor_replace(struct clinux_descriptor *descrip
  * each descriptor. */
 CLINUX_NO_LOCKS void clinux_descriptor_close(struct clinux_descriptor *descriptor);
 
-/* Closes DESCRIPTOR and sets its number to -1; clinux_descriptor_is_same still recognizes the file. Returns false
- * and leaves it open if the identity cannot be read. Async-signal-safe: yes. Threads: as clinux_descriptor_close. */
+/* Closes DESCRIPTOR and sets its number to -1; clinux_descriptor_is_same still recognizes the file. Returns false and
+ * leaves DESCRIPTOR open if the identity cannot be read. Async-signal-safe: yes. Threads: as
+ * clinux_descriptor_close. */
 CLINUX_NO_LOCKS bool clinux_descriptor_set_aside(struct clinux_descriptor *descriptor);
 
 #endif

@@ -1,8 +1,8 @@
 /* Threads that rest while the process forks.
  *
- * The Swift runtime takes locks at a type's first use, which a child cannot release. A watchdog thread that uses the
- * runtime therefore registers here, marks when it rests, and works only while no thread forks. A forking thread
- * waits until all registered threads rest, once for each piece of work. */
+ * At a type's first use, the Swift runtime takes locks that a child cannot release. A watchdog thread that uses the
+ * runtime therefore registers here, marks when it rests, and works only while no thread forks. A forking thread waits
+ * until all registered threads rest. After a timeout, later forks do not wait for the same piece of work. */
 #ifndef CLINUX_FORK_H
 #define CLINUX_FORK_H
 
@@ -14,11 +14,11 @@
 /* Maximum wait of a registered thread for a fork. */
 #define CLINUX_FORK_STAY_NS UINT64_C(500000000)
 
-/* Further threads work without this protection. */
+/* Maximum number of registered threads; further threads work unprotected. */
 #define CLINUX_FORK_PLACES_MAX 64
 
-/* Makes every fork of this process and its children wait from now on. Async-signal-safe: no (allocates). Threads:
- * any. */
+/* Makes every fork of this process and its children wait for registered threads from now on. Async-signal-safe: no
+ * (allocates). Threads: any. */
 void clinux_fork_start(void);
 
 /* Registers the calling thread, as working. Async-signal-safe: no (might wait for a fork). Threads: one that is not
@@ -28,12 +28,12 @@ void clinux_fork_enter(void);
 /* Unregisters the calling thread. Async-signal-safe: yes. Threads: any; no effect for an unregistered one. */
 void clinux_fork_leave(void);
 
-/* Marks the calling thread as resting: it must hold no locks. Returns whether it is registered and was working.
+/* Marks the calling thread as resting: it must hold no locks. Returns whether the thread is registered and was working.
  * Async-signal-safe: yes. Threads: any. */
 bool clinux_fork_rest(void);
 
-/* Marks the calling thread as working, after waiting until no thread forks. Returns whether it is registered and was
- * resting. Async-signal-safe: no (might wait for a fork). Threads: any. */
+/* Marks the calling thread as working, after waiting until no thread forks. Returns whether the thread is registered
+ * and was resting. Async-signal-safe: no (might wait for a fork). Threads: any. */
 bool clinux_fork_work(void);
 
 extern _Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initial-exec")));

@@ -13,7 +13,7 @@ struct clinux_lock {
  * interrupted thread). Threads: any except the monitor. */
 void clinux_lock_take(struct clinux_lock *lock);
 
-/* Acquires LOCK if it is free. Returns whether it did. Async-signal-safe: yes. Threads: any. */
+/* Tries to acquire LOCK without waiting. Returns whether LOCK was acquired. Async-signal-safe: yes. Threads: any. */
 bool clinux_lock_try(struct clinux_lock *lock);
 
 /* Async-signal-safe: yes. Threads: the owner, even if it has forked since. */

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-/* Returns the calling thread's signal mask. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS uint64_t clinux_mask_get(void);
 
 /* Sets the calling thread's signal mask to MASK without the C library's own two signals. Returns the former mask.
@@ -20,19 +20,19 @@ CLINUX_NO_LOCKS bool clinux_mask_of_thread(int32_t tid, uint64_t *mask);
 enum clinux_mask_answer {
   CLINUX_MASK_LETS_IN = 0, /* also if /proc is not available */
   CLINUX_MASK_KEEPS_OUT = 1,
-  CLINUX_MASK_MAY_WAIT = 2, /* sleeps without blocking it, as sigwaitinfo(2) does for a blocked signal */
+  CLINUX_MASK_MAY_WAIT = 2, /* sleeps with the signal unblocked, perhaps by sigwaitinfo(2) */
 };
 
 /* Returns how thread TID of this process treats SIGNAL. Sets *SLEEPS to its voluntary_ctxt_switches (proc(5)), or to
  * 0 if not available. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal, uint64_t *sleeps);
 
-/* Returns the main thread's signal mask, or the last one seen while the C library blocks all signals there for a
- * moment; 0: unknown. Async-signal-safe: yes. Threads: any. */
+/* Returns the main thread's signal mask, or the last known one while the C library briefly blocks all its signals; 0:
+ * unknown. Async-signal-safe: yes. Threads: any. */
 uint64_t clinux_mask_of_main(void);
 
-/* Returns the signal mask of the watchdog's own threads: all signals except those for faults of the thread itself,
- * and SIGPROF, with which the runtime and profilers inspect threads. Async-signal-safe: yes. Threads: any. */
+/* Returns the signal mask of the watchdog's own threads: all signals except SIGPROF, with which the runtime and
+ * profilers inspect threads, and the signals for a thread's own faults. Async-signal-safe: yes. Threads: any. */
 uint64_t clinux_mask_of_own_threads(void);
 
 /* Makes threads created with ATTRIBUTES start with clinux_mask_of_own_threads. SIGPROF is also blocked if the caller

@@ -1,13 +1,13 @@
 /* Reads memory that might be unmapped, without locks that the service might hold or wait for.
  *
- * process_vm_readv(2) and /proc/self/mem wait uninterruptibly for the lock of the address space. A write(2) from
- * that memory into a file in memory needs no lock if the pages are present. */
+ * process_vm_readv(2) and /proc/self/mem wait uninterruptibly for the lock of the address space. A write(2) from the
+ * memory to a memfd needs no lock if the pages are present. */
 #ifndef CLINUX_MEMORY_H
 #define CLINUX_MEMORY_H
 
 #include "clinux_base.h"
 
-/* Methods of reading memory; the first that works is used. Each reports unmapped pages. */
+/* Methods of reading memory, in order of preference. Each reports unmapped pages. */
 enum clinux_memory_way {
   CLINUX_MEMORY_BY_WINDOW = 0, /* written into a mapped file in memory (memfd_create(2)) */
   CLINUX_MEMORY_BY_CALL = 1,
@@ -16,12 +16,13 @@ enum clinux_memory_way {
   CLINUX_MEMORY_UNREADABLE = 4, /* no stack can be unwound */
 };
 
-/* Determines the method and returns it. Async-signal-safe: no. Threads: any, one at a time, while no thread reads. */
+/* Selects the first method that works, and returns it. Async-signal-safe: no. Threads: any, one at a time, while no
+ * thread reads. */
 enum clinux_memory_way clinux_memory_start(void);
 
 /* Opens the files through which the calling thread's context reads memory. Requires clinux_memory_start.
- * Async-signal-safe: no. Threads: one that has just entered a context, after taking its own descriptor table if it
- * takes one. */
+ * Async-signal-safe: no. Threads: one that has just entered a context and, if needed, taken its own descriptor
+ * table. */
 void clinux_memory_start_context(void);
 
 /* Returns the method in use; CLINUX_MEMORY_BY_CALL if other code has closed a window's file. Async-signal-safe: yes.
@@ -33,7 +34,7 @@ enum clinux_memory_way clinux_memory_way(void);
  * in CLINUX_HANDLERS_CONTEXT. */
 CLINUX_NO_LOCKS bool clinux_memory_read(uint64_t address, void *destination, size_t length);
 
-/* Copies the LENGTH bytes at ADDRESS up to the first unreadable page. Returns the number of bytes copied; 0 with
+/* Copies up to LENGTH bytes at ADDRESS, ending at the first unreadable page. Returns the number of bytes copied; 0 with
  * CLINUX_MEMORY_BY_PIPE. Async-signal-safe: yes. Threads: as clinux_memory_read. */
 CLINUX_NO_LOCKS size_t clinux_memory_read_some(uint64_t address, void *destination, size_t length);
 

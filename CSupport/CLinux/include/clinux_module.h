@@ -1,5 +1,5 @@
-/* Finds the module of an address without the loader's lock, which the stalled thread might hold: _dl_find_object
- * (glibc 2.35 and later) takes none, unlike dl_iterate_phdr(3). */
+/* Finds the module of an address without the loader's lock, which the stalled thread might hold: _dl_find_object (glibc
+ * 2.35 and later) takes no lock, unlike dl_iterate_phdr(3). */
 #ifndef CLINUX_MODULE_H
 #define CLINUX_MODULE_H
 
@@ -15,13 +15,13 @@ enum clinux_module_way {
  * while no stack is unwound. */
 enum clinux_module_way clinux_module_start(bool use_loader);
 
-/* Drops the calling context's list of modules, because they might have changed. Async-signal-safe: yes. Threads: a
- * sampler, in its own context. */
+/* Drops the calling context's list of modules, which might be outdated. Async-signal-safe: yes. Threads: a sampler, in
+ * its own context. */
 CLINUX_NO_LOCKS void clinux_module_forget(void);
 
 struct clinux_module {
   uint64_t start;
-  uint64_t end; /* one past the highest */
+  uint64_t end; /* one past the highest address */
   uint64_t eh_frame_hdr;
 };
 
@@ -29,8 +29,8 @@ struct clinux_module {
  * time in each context below CLINUX_CONTEXTS_MAX; with CLINUX_MODULES_BY_LOADER any. */
 bool clinux_module_find(uint64_t address, struct clinux_module *module);
 
-/* Sets *START to the start of the module that contains ADDRESS, and PATH, of LENGTH bytes, to its file, empty for
- * the executable. Returns false if unknown. Async-signal-safe: yes. Threads: any. */
+/* Sets *START to the start of the module that contains ADDRESS, and PATH, of LENGTH bytes, to the module's file, empty
+ * for the executable. Returns false if unknown. Async-signal-safe: yes. Threads: any. */
 bool clinux_module_file(uint64_t address, uint64_t *start, char *path, size_t length);
 
 /* Returns the path of this program as passed to the kernel (AT_EXECFN of getauxval(3)); NULL if unknown.

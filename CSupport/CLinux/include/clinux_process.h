@@ -15,13 +15,14 @@ static inline CLINUX_NO_LOCKS bool clinux_process_is(uint32_t stamp) { return st
  * unknown. Async-signal-safe: yes. Threads: any. */
 uint64_t clinux_process_memory_left(void);
 
-/* Whether the file at PATH, in /proc or /sys, belongs to the kernel. In a container it might be lxcfs's, and reading
- * it then waits for another process (fuse(4)). False if statx(2) is refused. Async-signal-safe: yes. Threads: any. */
+/* Whether the file at PATH, in /proc or /sys, belongs to the kernel. In a container, lxcfs might provide the file, and
+ * reading it then waits for another process (fuse(4)). False if statx(2) is refused. Async-signal-safe: yes. Threads:
+ * any. */
 CLINUX_NO_LOCKS bool clinux_process_is_kernels(const char *path);
 
-/* Returns the number of CPUs of the machine at the first call or, if only a container's server could report it, of
- * those that the first caller could run on. Async-signal-safe: no for the first call, then yes. Threads: any; first
- * one that starts the library. */
+/* Returns the machine's number of CPUs at the first call or, if only lxcfs could report it, the number of CPUs on which
+ * the first caller could run. Async-signal-safe: no for the first call, then yes. Threads: any, after a first call at
+ * start-up. */
 uint32_t clinux_process_cpus(void);
 
 #endif

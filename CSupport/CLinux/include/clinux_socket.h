@@ -19,12 +19,12 @@ void clinux_socket_end(int listener);
  * negative error number: -ECONNREFUSED if no process listens. Async-signal-safe: no. Threads: any. */
 int clinux_socket_connect(const char *path);
 
-/* Sets *PROCESS and *USER to the process at the other end of SOCKET, 0 if not visible here, and its effective user.
- * Returns false if they cannot be read. Async-signal-safe: yes. Threads: any. */
+/* Sets *PROCESS to the peer of SOCKET, 0 if not visible in this PID namespace, and *USER to its effective user. Returns
+ * false if unknown. Async-signal-safe: yes. Threads: any. */
 bool clinux_socket_peer(int socket, int32_t *process, uint32_t *user);
 
-/* Receives up to CAPACITY bytes, at least one unless the peer has closed the connection. Returns their number, or a
- * negative error number: -ETIMEDOUT at DEADLINE_NS (clinux_clock_ns). Async-signal-safe: yes. Threads: any. */
+/* Receives up to CAPACITY bytes, at least one unless the peer has closed the connection. Returns the number of bytes,
+ * or a negative error number: -ETIMEDOUT at DEADLINE_NS (clinux_clock_ns). Async-signal-safe: yes. Threads: any. */
 int64_t clinux_socket_receive(int socket, void *buffer, size_t capacity, uint64_t deadline_ns);
 
 /* Sends the LENGTH bytes at BYTES. Returns 0, or a negative error number as clinux_socket_receive.

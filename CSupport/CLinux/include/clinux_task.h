@@ -29,8 +29,8 @@ CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_file(int32_t tid, cons
 /* Opens the "/syscall" file of thread TID, as clinux_task_open_file does. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_syscall(int32_t tid);
 
-/* Reads the "/status" file of thread TID into TEXT, of SIZE bytes; the middle of a longer one is dropped. Returns
- * the number of bytes, or 0 if it is not available. Async-signal-safe: yes. Threads: any. */
+/* Reads the "/status" file of thread TID into TEXT, of SIZE bytes, without the middle of a longer file. Returns the
+ * number of bytes, or 0 if the file is not available. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS size_t clinux_task_read_status(int32_t tid, char *text, size_t size);
 
 /* Opens the calling thread's schedstat file. Async-signal-safe: yes. Threads: the monitor. */
@@ -44,7 +44,7 @@ CLINUX_NO_LOCKS void clinux_task_close_schedule(struct clinux_descriptor schedul
 CLINUX_NO_LOCKS uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule);
 
 /* Returns the nanoseconds that thread TID has waited for a CPU while runnable; UINT64_MAX if unknown. Sets *TURNS to
- * the number of times it got one; 0 if unknown. Async-signal-safe: yes. Threads: a sampler. */
+ * the number of times the thread got a CPU; 0 if unknown. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS uint64_t clinux_task_run_delay_ns(int32_t tid, uint64_t *turns);
 
 /* Whether thread TID is neither running nor runnable: its state (proc(5)) is not R. False if unknown.
@@ -54,8 +54,8 @@ CLINUX_NO_LOCKS bool clinux_task_is_asleep(int32_t tid);
 /* Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS int32_t clinux_task_self(void);
 
-/* Joins THREAD, waiting until DEADLINE_NS (clinux_clock_ns); UINT64_MAX: without a limit. Returns whether it has
- * joined; if not, the thread must be joined or detached later. Async-signal-safe: no. Threads: any. */
+/* Joins THREAD, waiting until DEADLINE_NS (clinux_clock_ns); UINT64_MAX: without a limit. Returns false if THREAD still
+ * runs and must be joined or detached later. Async-signal-safe: no. Threads: any. */
 bool clinux_task_join(pthread_t thread, uint64_t deadline_ns);
 
 /* Names the calling thread; at most 15 bytes are kept. Async-signal-safe: no. Threads: any, for itself. */

@@ -25,7 +25,7 @@ struct clinux_test_clock {
 
 extern _Atomic(const struct clinux_test_clock *) clinux_test_clock;
 
-/* NULL: none. Async-signal-safe: yes. Threads: any. */
+/* NULL if none is installed. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS const struct clinux_test_clock *clinux_test_clock_installed(void) {
   return atomic_load_explicit(&clinux_test_clock, memory_order_relaxed);
 }
@@ -36,8 +36,7 @@ static inline void clinux_test_clock_install(const struct clinux_test_clock *clo
   atomic_store_explicit(&clinux_test_clock, clock, memory_order_release);
 }
 
-/* Reports STEP to the test clock, if installed. Async-signal-safe: yes without a test clock. Threads: as documented
- * for STEP. */
+/* Async-signal-safe: yes without a test clock. Threads: as documented for STEP. */
 static inline void clinux_test_clock_thread_reached(enum clinux_thread_step step) {
   const struct clinux_test_clock *test = clinux_test_clock_installed();
   if (test)

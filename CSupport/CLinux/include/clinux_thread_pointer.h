@@ -1,7 +1,7 @@
 /* Thread pointers of the process's threads.
  *
- * They are found in the C library's two lists of threads, through the layout that it describes for debuggers
- * (glibc's nptl_db: the symbols _thread_db_...). The lists change while they are read, because their lock is not
+ * They are found with get_robust_list(2) or in the C library's two thread lists, whose layout glibc describes for
+ * debuggers (nptl_db: the symbols _thread_db_...). The lists can change during a walk, because their lock is not
  * taken. */
 #ifndef CLINUX_THREAD_POINTER_H
 #define CLINUX_THREAD_POINTER_H
@@ -13,11 +13,11 @@ struct clinux_thread_pointer {
   int32_t tid;
 };
 
-/* Determines the layout of the C library's thread lists. Returns 0, or ENOTSUP if it is not described or does not
- * match the calling thread. Async-signal-safe: no (dlsym). Threads: any. */
+/* Determines the layout of the C library's thread lists. Returns 0, or ENOTSUP if the layout is not described or does
+ * not match the calling thread. Async-signal-safe: no (dlsym). Threads: any. */
 int clinux_thread_pointer_start(void);
 
-/* All zero initially. */
+/* A walk, all zero initially. */
 struct clinux_thread_walk {
   struct clinux_thread_pointer here; /* the current thread */
   uint64_t node;
@@ -52,9 +52,9 @@ CLINUX_NO_LOCKS bool clinux_thread_pointer_is_known(void);
  * memory. */
 CLINUX_NO_LOCKS uint64_t clinux_thread_pointer_stack_bytes(uint64_t pointer);
 
-/* Finds the thread-local storage of the module that contains CODE: *BEGIN to *END, in bytes relative to the thread
- * pointer. Returns 0, or ENOTSUP if there is none. Async-signal-safe: no (dl_iterate_phdr). Threads: any, after
- * clinux_thread_pointer_start. */
+/* Sets *BEGIN and *END to the bounds of the thread-local storage of the module that contains CODE, in bytes relative to
+ * the thread pointer. Returns 0, or ENOTSUP if the module has none. Async-signal-safe: no (dl_iterate_phdr). Threads:
+ * any, after clinux_thread_pointer_start. */
 int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end);
 
 /* Returns the calling thread's thread pointer. Requires clinux_thread_pointer_start. Async-signal-safe: yes. Threads:

@@ -17,13 +17,13 @@ CLINUX_NO_LOCKS void clinux_pause_ns(uint64_t duration_ns);
 /* Wakes all threads that wait for WORD. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS void clinux_wake(const _Atomic uint32_t *word);
 
-/* Increments *WORD and wakes all threads that wait for it. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void clinux_notify(_Atomic uint32_t *word) {
   atomic_fetch_add_explicit(word, 1, memory_order_release);
   clinux_wake(word);
 }
 
-/* Returns *WORD with acquire ordering. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint32_t clinux_word(const _Atomic uint32_t *word) {
   return atomic_load_explicit(word, memory_order_acquire);
 }

@@ -8,7 +8,7 @@
 /* Whether system calls of this process are filtered (seccomp(2)). Async-signal-safe: yes. Threads: any. */
 bool clinux_calls_are_filtered(void);
 
-/* All zero: none is set. */
+/* All zero: no watchpoint is set. */
 struct clinux_watchpoint {
   void *note; /* the kernel's ring buffer */
 };

@@ -14,7 +14,7 @@ enum { RSP = 7 };
 static const int context_register[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
                                        REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
 enum { REGISTERS = sizeof context_register / sizeof context_register[0] };
-_Static_assert(REGISTERS <= UNWIND_REGISTERS_MAX, "every register has its place");
+_Static_assert(REGISTERS <= UNWIND_REGISTERS_MAX, "every register fits");
 
 void observer_machine_registers(const void *context, struct unwind_registers *registers) {
   const ucontext_t *interrupted = context;
@@ -39,7 +39,7 @@ uint64_t observer_machine_thread_pointer(void) {
 
 /* DWARF for the Arm 64-bit Architecture, section 4.1: x0 to x30, sp 31, pc 32. */
 enum { GENERAL = 31, SP = 31, PC = 32, REGISTERS = 33 };
-_Static_assert(REGISTERS <= UNWIND_REGISTERS_MAX, "every register has its place");
+_Static_assert(REGISTERS <= UNWIND_REGISTERS_MAX, "every register fits");
 
 void observer_machine_registers(const void *context, struct unwind_registers *registers) {
   const ucontext_t *interrupted = context;

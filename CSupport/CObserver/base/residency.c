@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Binds functions: the loader resolves them at their first call, in tables that might not be in memory. */
+/* Calls functions once: the loader resolves a function at its first call, with tables that might be paged out later. */
 static void bind_calls(void) {
   int saved_errno = errno;
   struct timespec none = {0};
@@ -37,7 +37,7 @@ static void bind_calls(void) {
   errno = saved_errno;
 }
 
-/* The linker's bounds of CLINUX_RESIDENT_CODE. Weak: link-time optimization can inline all of its functions. */
+/* The linker's bounds of CLINUX_RESIDENT_CODE. Weak: link-time optimization can inline all functions of the section. */
 extern const char __start_culprit_resident[] __attribute__((weak, visibility("hidden")));
 extern const char __stop_culprit_resident[] __attribute__((weak, visibility("hidden")));
 

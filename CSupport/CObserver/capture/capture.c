@@ -41,14 +41,14 @@ static void leave_room(struct observer_request *request) {
 
 static struct {
   uint8_t *memory;
-  size_t capacity; /* of a request's part */
+  size_t capacity; /* of a request's buffer */
   size_t stack_bytes_max;
 } rooms[CLINUX_CONTEXTS_MAX];
 
-/* Touched before the request is sent. */
+/* The first TOUCHED_BYTES are touched before the request is sent. */
 enum { PAGE = 4096, TOUCHED_BYTES = 32 << 10 };
 
-/* Gives the idle REQUEST its part of the room. Smaller parts stay mapped for late handlers. */
+/* Gives the idle REQUEST its buffer. A smaller former buffer stays mapped for late handlers. */
 static void give_room(struct observer_request *request) {
   size_t capacity = rooms[clinux_context].capacity;
   request->stack_bytes_max = rooms[clinux_context].stack_bytes_max;
@@ -123,7 +123,7 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   int error = ENOTSUP;
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
-  /* Other timers work, so this error (RLIMIT_SIGPENDING) is no reason to disturb the thread. */
+  /* If timers work in general, this error (RLIMIT_SIGPENDING) does not justify disturbing the thread. */
   bool may_disturb = when == OBSERVER_SEND_NOW || !atomic_load_explicit(&timers_work, memory_order_relaxed);
   if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb)
     error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
@@ -131,16 +131,17 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   return error;
 }
 
-/* How long a thread seen blocking our signal is assumed to block it: signal handlers have returned by then. */
+/* Time for which a thread seen blocking our signal is assumed to block it. Signal handlers have returned by then. */
 static const uint64_t block_known_ns = 100000000;
-/* How long a thread seen blocking it twice is: on a busy machine the next observation can find it leaving a wait. */
+/* Used instead of block_known_ns after a second observation: on a busy machine, the next observation can find the
+ * thread leaving a wait. */
 static const uint64_t block_confirmed_ns = 1000000000;
 
-/* Returns OBSERVER_NO_ANSWER if THREAD blocks the signal: a later sigwaitinfo(2) of the service would receive it.
+/* Returns OBSERVER_NO_ANSWER if THREAD blocks the signal: the service's next sigwaitinfo(2) would receive it.
  *
- * A thread in such a wait does not appear to block the awaited signal, so an observed block is remembered. A thread
- * without observations is checked again after it has run without going to sleep, because it has then left any wait.
- * Returns OBSERVER_ASLEEP if it is asleep by then, or if it ever blocked the signal and does not run within a
+ * In sigwaitinfo(2) a thread does not appear to block the awaited signal, so an observed block is remembered. A thread
+ * without observations is checked again after it has run without sleeping: it is then in no such wait. Returns
+ * OBSERVER_ASLEEP if the thread sleeps at the last check, or if it ever blocked the signal and does not run within a
  * millisecond. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static enum observer_capture_status check_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
@@ -236,7 +237,7 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
     continue;
   switch (word & STATE_MASK) {
   case REQUEST_DONE:
-    /* Another thread of this ID might have answered. */
+    /* A later thread with this ID might have answered. */
     if (!observer_thread_is_still(request->thread, request->thread_use)) {
       leave_room(request);
       set_state(request, REQUEST_IDLE);
@@ -252,7 +253,7 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
   case REQUEST_ARMED: /* no handler will answer */
     request->sent = false;
     return OBSERVER_NO_ANSWER;
-  default: /* stopped while answering */
+  default: /* the thread is stopped while answering */
     request->abandoned = true;
     request->sent = false;
     request->unwiped = request->stack_capacity;

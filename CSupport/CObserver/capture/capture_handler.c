@@ -50,8 +50,8 @@ __attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t
 static void copy_stack(uint8_t *to, const uint8_t *from, size_t length) { memcpy(to, from, length); }
 #endif
 
-/* The bytes worth copying if the stack's end is unknown: thread libraries put a thread's own data at the end of its
- * stack (glibc, nptl/allocatestack.c). */
+/* Number of bytes to copy if the stack's end is unknown: up to the thread's own data, which thread libraries put at the
+ * stack's end (glibc, nptl/allocatestack.c). */
 static size_t bytes_wanted(uint64_t start, size_t capacity) {
   uint64_t end = observer_machine_thread_pointer();
   return start < end && end - start < capacity ? (size_t)(end - start) : capacity;
@@ -102,7 +102,7 @@ static enum observer_request_state answer(struct observer_request *request, cons
   return REQUEST_DONE;
 }
 
-/* The bare call, so signals that the C library blocks during its work stay blocked. */
+/* Uses the system call directly: signals that the C library blocks temporarily must stay blocked. */
 static void block(const uint64_t *mask, uint64_t *before) {
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, sizeof *mask);
 }
@@ -154,9 +154,9 @@ static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began
   return true;
 }
 
-/* Answers a request for the calling thread whose signal can arrive without a value, as this one did. If other code
- * sent it, our own signal arrives later and is passed on instead. Async-signal-safe: yes. Threads: the one that
- * received the signal. */
+/* Answers a request for the calling thread if its signal might have arrived without a value. If other code sent this
+ * signal, our own signal arrives later and is passed on instead. Async-signal-safe: yes. Threads: the one that received
+ * the signal. */
 static bool serve_without_value(const siginfo_t *information, bool from_here, pid_t tid, const void *context,
                                 uint64_t began) {
   bool is_bare = information->si_code == SI_TKILL && from_here;
@@ -173,7 +173,7 @@ static bool serve_without_value(const siginfo_t *information, bool from_here, pi
   return false;
 }
 
-/* The handler for SIGPROF. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static void on_signal(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
   uint64_t began = clinux_clock_ns();
@@ -202,8 +202,8 @@ int observer_handler_install(void) {
   memset(&action, 0, sizeof action);
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK;
-  /* A service's handler that left ours by siglongjmp would leave the request half answered, and a nested frame might
-   * overflow a small alternate stack. Faults stay unblocked. */
+  /* Only faults stay unblocked: a nested handler could leave a request half answered (siglongjmp), or overflow a small
+   * alternate stack. */
   const int faults[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
   sigfillset(&action.sa_mask);
   for (size_t index = 0; index < sizeof faults / sizeof faults[0]; index++)
@@ -213,14 +213,14 @@ int observer_handler_install(void) {
     return errno;
   if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_signal)
     return 0;
-  /* Stored before our handler can need it. */
+  /* Must be stored before our handler can run. */
   struct sigaction *kept = &previous_actions[previous_count++ % PREVIOUS_MAX];
   *kept = current;
   atomic_store_explicit(&previous_action, kept, memory_order_release);
   return sigaction(OBSERVER_SIGNAL, &action, NULL) == 0 ? 0 : errno;
 }
 
-static bool is_nobodys(const struct sigaction *action) {
+static bool is_default_or_ignored(const struct sigaction *action) {
   return !(action->sa_flags & SA_SIGINFO) && (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN);
 }
 
@@ -234,7 +234,8 @@ bool observer_handler_keep(void) {
   if (observer_capture_handler_is_ours())
     return true;
   struct sigaction current;
-  return sigaction(OBSERVER_SIGNAL, NULL, &current) == 0 && is_nobodys(&current) && observer_handler_install() == 0;
+  return sigaction(OBSERVER_SIGNAL, NULL, &current) == 0 && is_default_or_ignored(&current) &&
+         observer_handler_install() == 0;
 }
 
 uint64_t observer_capture_answered(void) { return atomic_load_explicit(&answered, memory_order_relaxed); }

@@ -8,8 +8,8 @@
 
 #include "CUnwind.h"
 
-/* The lower part of a request's word. The upper part changes with every use, so a handler which read an earlier use
- * cannot answer this one.
+/* The low bits of a request's word. The high bits change with every use, so a handler of an earlier use cannot answer a
+ * later one.
  *
  * IDLE -> ARMED (sampler) -> COPYING -> DONE or OVER (handler) -> IDLE (sampler). A late request goes ARMED -> IDLE, or
  * stays COPYING, unused, while its thread is stopped. */
@@ -49,7 +49,7 @@ struct observer_request {
 /* Upper half of our signals' value; the lower half is the request's index. */
 #define OBSERVER_SIGNAL_MAGIC UINT64_C(0x43554c50)
 
-/* One context after the other. */
+/* The requests of one context after the other. */
 enum { REQUESTS_ALL = CLINUX_CONTEXTS_MAX * OBSERVER_REQUESTS_MAX };
 extern struct observer_request observer_requests[REQUESTS_ALL];
 
@@ -57,8 +57,8 @@ extern struct observer_request observer_requests[REQUESTS_ALL];
  * any, one at a time. */
 int observer_handler_install(void);
 
-/* Whether SIGPROF still reaches the handler. Reinstalls it over the default action, which would end the process.
- * Async-signal-safe: yes. Threads: a sampler, in its own context. */
+/* Whether SIGPROF still reaches the handler. Reinstalls the handler over the default action, which would end the
+ * process. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 bool observer_handler_keep(void);
 
 #endif

@@ -10,7 +10,7 @@ uint8_t *observer_copy_map(size_t bytes) {
     return NULL;
   madvise(memory, bytes, MADV_DONTDUMP);
   madvise(memory, bytes, MADV_DONTFORK);
-  /* The first access to a mapping takes the lock of the address space. */
+  /* The first access takes the address space's lock. */
   *(volatile uint8_t *)memory = 0;
   return memory;
 }

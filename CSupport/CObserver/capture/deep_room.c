@@ -9,7 +9,7 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* The other fields belong to the thread that has taken it. */
+/* The fields after IS_TAKEN belong to the thread that has taken the buffer. */
 static struct {
   _Atomic bool is_taken;
   uint8_t *_Atomic memory; /* also read by other threads, for comparison */

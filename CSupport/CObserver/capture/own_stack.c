@@ -19,13 +19,13 @@ struct context_head {
 _Static_assert(offsetof(ucontext_t, uc_link) == offsetof(struct context_head, link) &&
                    offsetof(ucontext_t, uc_stack.ss_sp) == offsetof(struct context_head, alternate_start) &&
                    offsetof(ucontext_t, uc_stack.ss_size) == offsetof(struct context_head, alternate_bytes),
-               "contexts begin alike");
+               "context_head has the layout of ucontext_t");
 
 /* Kernels set only the low flags of a context. */
 enum { CONTEXT_FLAGS_MAX = 0xff };
 
-/* Finds the interrupted stack pointer between LOW and HIGH from a signal frame in COPY, which records the alternate
- * stack and lies on it. */
+/* Finds an interrupted stack pointer between LOW and HIGH, in a signal frame in COPY. The frame must lie on the
+ * alternate stack that it records. */
 static bool interrupted_sp(const struct stack_copy *copy, uint64_t low, uint64_t high, uint64_t *sp) {
   for (uint64_t at = -copy->stack_start % 8; at + sizeof(ucontext_t) <= copy->stack_bytes; at += 8) {
     struct context_head head;

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The raw calls: glibc's timer_create allocates. */
+/* Uses the system call directly: glibc's timer_create allocates. */
 static int create(pid_t tid, int signal, uint64_t value, int *timer) {
   struct sigevent event;
   memset(&event, 0, sizeof event);
@@ -27,7 +27,7 @@ int observer_signal_when_running(pid_t tid, int signal, uint64_t value, int *tim
   int saved_errno = errno;
   int error = create(tid, signal, value, timer);
   if (error == 0) {
-    /* Not in the past: that would send the signal immediately, even to a blocked thread. */
+    /* A time in the past would send the signal immediately, even to a blocked thread. */
     struct itimerspec when = {{0, 0}, {0, 1}};
     if (syscall(SYS_timer_settime, *timer, 0, &when, NULL) != 0) {
       error = errno;
@@ -62,7 +62,7 @@ int observer_signal_now(pid_t tid, int signal, uint64_t value, _Atomic uint32_t 
   information.si_value.sival_ptr = (void *)(uintptr_t)value;
   atomic_store_explicit(mark, OBSERVER_SIGNAL_QUEUED, memory_order_release);
   int result = syscall(SYS_rt_tgsigqueueinfo, pid, tid, signal, &information) == 0 ? 0 : errno;
-  /* A sandbox might refuse that call; tgkill carries no value but does arrive. */
+  /* A sandbox might refuse rt_tgsigqueueinfo; a signal of tgkill arrives, but without a value. */
   if (result == EPERM || result == ENOSYS || result == EAGAIN) {
     atomic_store_explicit(mark, OBSERVER_SIGNAL_BARE, memory_order_release);
     result = syscall(SYS_tgkill, pid, tid, signal) == 0 ? 0 : errno;

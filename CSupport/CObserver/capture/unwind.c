@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-/* NULL: none yet. */
 static struct unwinder *unwinders[CLINUX_CONTEXTS_MAX];
 
 static uint32_t owner;

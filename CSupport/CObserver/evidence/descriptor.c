@@ -179,7 +179,7 @@ void observer_path_read(int64_t call, const uint64_t arguments[6], struct observ
 }
 
 static void read_target(int32_t tid, int32_t number, struct observer_descriptor *descriptor) {
-  /* Threads can have different tables, and an exited main thread's is empty. */
+  /* Reads thread TID's table: tables can differ, and an exited main thread's table is empty. */
   char name[48] = "/proc/self/task/", target[1024];
   write_number(name + strlen(name), tid);
   strcpy(name + strlen(name), "/fd/");

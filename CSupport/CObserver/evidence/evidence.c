@@ -112,7 +112,7 @@ static bool read_stat(int32_t tid, struct observer_thread_counters *counters) {
 
 static uint64_t or_zero(uint64_t number) { return number == UINT64_MAX ? 0 : number; }
 
-/* False if a counter is missing: unknown is not zero. */
+/* Returns false if a counter is missing, because unknown is not zero. */
 static bool read_counters(int32_t tid, struct observer_thread_counters *counters) {
   char text[4096];
   size_t length = clinux_task_read_status(tid, text, sizeof text);
@@ -215,7 +215,7 @@ static bool is_plain(int64_t call) {
 static void read_kernel_function(int32_t tid, struct observer_evidence *evidence) {
   char text[128];
   size_t length = read_task(tid, "/wchan", text, sizeof text);
-  /* "0": not permitted, or none. */
+  /* "0": not permitted, or no function. */
   if (length <= 1)
     return;
   if (length > sizeof evidence->kernel_function)
@@ -227,7 +227,7 @@ static void read_kernel_function(int32_t tid, struct observer_evidence *evidence
 static void read_words(const struct observer_thread_status *seen, struct observer_evidence *evidence) {
   uint64_t address = seen->arguments[0];
   uint32_t count = OBSERVER_WORDS_MAX;
-  /* The next page might be unmapped. */
+  /* Stops at the page's end: the next page might be unmapped. */
   uint64_t left = (4096 - address % 4096) / sizeof(uint32_t);
   if (left < count)
     count = (uint32_t)left;

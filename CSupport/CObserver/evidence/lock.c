@@ -146,10 +146,10 @@ static void find_rwlock(uint64_t address, uint64_t word, struct observer_lock *l
     set(lock, OBSERVER_LOCK_RWLOCK, begin, words[RWLOCK_WRITER]);
 }
 
-/* Offsets in a FILE's lock (_IO_lock_t of glibc's stdio-lock.h): words, and a pointer. */
+/* Offsets in a FILE's lock (_IO_lock_t of glibc's stdio-lock.h), in words; STREAM_OWNER in bytes. */
 enum { STREAM_LOCK = 0, STREAM_COUNT = 1, STREAM_WORDS = 2, STREAM_OWNER = 8 };
 
-/* Returns false if no such lock is at ADDRESS. */
+/* Returns false if no stream's lock with an owner is at ADDRESS. */
 static bool stream_owner(uint64_t address, uint32_t *owner) {
   uint64_t descriptor;
   return atomic_load_explicit(&knows_threads, memory_order_relaxed) &&
@@ -190,7 +190,7 @@ static void find_queue(int32_t tid, uint64_t address, struct observer_lock *lock
       set(lock, OBSERVER_LOCK_QUEUE, queue, owner & FUTEX_TID_MASK);
       return;
     }
-    /* The waiting thread owns the queues that lead to the awaited one, so it waits for their target. */
+    /* The waiting thread already owns this queue, so it waits for the queue's target. */
     if (target == 0 || !clinux_memory_read(queue + target, &queue, sizeof queue))
       return;
   }

@@ -16,7 +16,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* One for each context. */
 static struct room {
   uint8_t *stack;
   size_t capacity;
@@ -85,7 +84,7 @@ struct observer_thread_status observer_thread_status_parse(const char *text, siz
   return seen;
 }
 
-/* Rooms are not inherited by the child after fork(2). */
+/* A child of fork(2) does not inherit the buffers. */
 static void forget_parent(void) { memset(rooms, 0, sizeof rooms); }
 
 int observer_passive_start(size_t stack_bytes_max) {
@@ -121,7 +120,7 @@ static bool is_blocked(const struct observer_thread_status *seen) {
   return seen->activity == OBSERVER_IN_CALL || seen->activity == OBSERVER_BLOCKED;
 }
 
-/* A wait for signals including ours: the thread blocks them, but does not appear to. */
+/* Whether the thread waits for signals including ours: it then blocks our signal without appearing to. */
 static bool waits_for_our_signal(const struct observer_thread_status *seen) {
   uint64_t awaited;
   return seen->activity == OBSERVER_IN_CALL && seen->call == SYS_rt_sigtimedwait &&
@@ -186,7 +185,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   struct clinux_descriptor descriptor = clinux_task_open_syscall(tid);
   enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
   bool is_copied = false;
-  /* The thread has not run during the copy: equal status, and no CPU time used. */
+  /* Unchanged status and CPU time prove that the thread has not run during the copy. */
   uint64_t used = clinux_clock_thread_cpu_ns(tid);
   *seen = read_status(descriptor.number);
   if (waits_for_our_signal(seen))

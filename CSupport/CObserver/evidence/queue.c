@@ -43,7 +43,7 @@ uint32_t observer_queue_count(const struct observer_queue_layout *layout, uint64
     if (!read_word(first_address, &first) || !read_word(last_address, &last) || first == 0 || last == 0)
       return 0;
     uint32_t found = count(first, last, layout->next);
-    /* An item that is started meanwhile might be freed, and its link be invalid. */
+    /* If an item has started meanwhile, it might be freed and its link invalid. */
     if (found > 0 && read_word(first_address, &again) && again == first)
       return found;
   }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* Searched for the instruction that loads the call's number. */
+/* Bytes searched for the instruction that loads the call's number. */
 enum { CODE_BYTES = 64, PAGE = 4096 };
 
 static bool is_one_of(uint32_t number, const uint32_t *numbers, int count) {
@@ -53,7 +53,7 @@ int32_t observer_restarted_call(uint64_t pc) {
   uint8_t code[CODE_BYTES];
   size_t length = sizeof code;
   if (!clinux_memory_read(pc - length, code, length)) {
-    /* The page before might not be code. */
+    /* The previous page might be unreadable. */
     length = pc % PAGE;
     if (length == 0 || length >= sizeof code || !clinux_memory_read(pc - length, code, length))
       return -1;

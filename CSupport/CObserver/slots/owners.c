@@ -7,7 +7,7 @@ static bool is_among(int32_t tid, const int32_t *tids, size_t count) {
   return false;
 }
 
-/* Returns USED if TID has no place. */
+/* Returns TID's index, or USED. */
 static uint32_t place_of(const struct observer_owners *owners, int32_t tid, uint32_t used) {
   uint32_t place = 0;
   while (place < used && observer_owners_at(owners, place) != tid)

@@ -25,7 +25,7 @@ static void leave(struct observer_slot *slot, struct observer_thread *thread) {
   if (item == OBSERVER_IDLE || atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)
     return;
   if (atomic_load_explicit(&slot->polled, memory_order_relaxed) == 0) {
-    /* Its entry might soon be reused. */
+    /* The thread's entry might soon be reused. */
     struct observer_thread *expected = thread;
     atomic_compare_exchange_strong_explicit(&slot->thread, &expected, NULL, memory_order_relaxed, memory_order_relaxed);
     return;
@@ -41,7 +41,7 @@ static void leave_all(struct observer_thread *thread) {
   struct observer_slot *table = observer_slot_table_if_any();
   for (uint32_t index = 0; table && index < OBSERVER_SLOTS_MAX; index++) {
     if (atomic_load_explicit(&table[index].generation, memory_order_relaxed) == 0)
-      break; /* later ones were never owned */
+      break; /* later slots were never owned */
     leave(&table[index], thread);
   }
 }
@@ -73,7 +73,7 @@ void observer_slot_end_timed(struct observer_slot *slot) {
                           memory_order_relaxed);
     atomic_store_explicit(&slot->ended_item, item, memory_order_release);
   }
-  /* The next end must not replace this one before the monitor has read it. */
+  /* The next end must not overwrite this end time before the monitor has read it. */
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
 }
 
@@ -94,7 +94,7 @@ struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slo
   view.queue_head_address = atomic_load_explicit(&slot->queue_head_address, memory_order_relaxed);
   view.unwatched_ns = atomic_load_explicit(&slot->unwatched_ns, memory_order_relaxed);
   view.exempt_ns = observer_exemption_sum(&slot->exemption);
-  /* began_ns is the sequence word. */
+  /* A changed began_ns invalidates the snapshot. */
   atomic_thread_fence(memory_order_acquire);
   if (atomic_load_explicit(&slot->began_ns, memory_order_relaxed) != view.item)
     view.item = OBSERVER_IDLE;
@@ -122,7 +122,7 @@ uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t item, uint3
 }
 
 void observer_slot_limit(struct observer_slot *slot, struct observer_limits limits) {
-  /* A reader of these also sees that the former owner's work item has ended (observer_slot_read). */
+  /* A reader of the new limits also sees that the former owner's work item has ended (observer_slot_read). */
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&slot->polled, limits.polled, memory_order_relaxed);
   atomic_store_explicit(&slot->suspicion_ns, limits.suspicion_ns, memory_order_relaxed);
@@ -185,7 +185,7 @@ void observer_slot_set_label(struct observer_slot *slot, uint32_t generation, co
       !atomic_compare_exchange_strong_explicit(&slot->label_state, &state, state | LABEL_CHANGING, memory_order_relaxed,
                                                memory_order_relaxed))
     return;
-  /* No other owner from here on (observer_slot_retire). */
+  /* The owner cannot change from here on (observer_slot_retire). */
   atomic_thread_fence(memory_order_release);
   for (int index = 0; index < OBSERVER_LABEL_WORDS; index++)
     atomic_store_explicit(&slot->label[index], words[index], memory_order_relaxed);

@@ -46,7 +46,7 @@ static void remove_alternate_stack(struct observer_thread *entry) {
   entry->alternate = NULL;
 }
 
-/* Releases an exiting thread's entry without waiting: holders free it. */
+/* Releases an exiting thread's entry without waiting; the last holder frees it. */
 static void thread_exits(void *entry) {
   struct observer_thread *self = entry;
   void (*ends)(struct observer_thread * thread) = atomic_load_explicit(&ends_thread, memory_order_acquire);
@@ -73,7 +73,7 @@ static void forget_parent(void) {
  * mmap_base). */
 #define MAIN_STACK_BYTES_MAX (UINT64_C(128) << 20)
 
-/* Without bounds the copy is made page by page. */
+/* If the bounds are unknown, stacks are copied page by page. */
 static void find_stack(struct observer_thread *entry) {
   pthread_attr_t attributes;
   void *low = NULL;
@@ -93,8 +93,8 @@ static void find_stack(struct observer_thread *entry) {
   atomic_store_explicit(&entry->stack_high, end, memory_order_relaxed);
 }
 
-/* An alternate stack with room for our signal and STACK_BYTES more, for the service's handlers, which have used the
- * thread's own stack until now. Touches the pages for our signal, so the handler causes no page faults. */
+/* Adds an alternate stack for our signal, and STACK_BYTES more for the service's handlers, which have used the thread's
+ * own stack until now. Touches the pages for our signal, so the handler causes no page faults. */
 static bool add_alternate_stack(struct observer_thread *entry, size_t stack_bytes, size_t signal_bytes) {
   size_t page = getauxval(AT_PAGESZ), bytes = (stack_bytes + signal_bytes + 2 * page - 1) / page * page;
   uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

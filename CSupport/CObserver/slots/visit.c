@@ -11,7 +11,7 @@ struct observer_thread *observer_visit_begin(int32_t tid) {
     if (!atomic_compare_exchange_strong_explicit(&visitor->state, &state, OBSERVER_THREAD_HELD, memory_order_acquire,
                                                  memory_order_relaxed))
       continue;
-    /* The registered entry might be reused before the visit ends. */
+    /* Copies the registered entry, which might be reused before the visit ends. */
     const struct observer_thread *registered = observer_thread_find(tid);
     uint64_t low = registered ? atomic_load_explicit(&registered->stack_low, memory_order_relaxed) : 0;
     uint64_t high = registered ? atomic_load_explicit(&registered->stack_high, memory_order_relaxed) : 0;
@@ -37,7 +37,7 @@ struct observer_thread *observer_visit_begin(int32_t tid) {
 }
 
 void observer_visit_end(struct observer_thread *thread) {
-  /* A thread that still holds the entry frees it. */
+  /* The last holder frees the entry. */
   if (thread >= visitors && thread < visitors + OBSERVER_VISITS_MAX)
     atomic_fetch_and_explicit(&thread->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
 }

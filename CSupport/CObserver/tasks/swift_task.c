@@ -19,7 +19,7 @@ void observer_swift_task_note(struct stack_copy *copy) {
   copy->task = *(const volatile uint64_t *)(uintptr_t)place;
   if (copy->task == 0)
     return;
-  /* A suspended task can be resumed elsewhere and freed just before this thread stops referring to it. */
+  /* Another thread might have resumed and freed a suspended task to which this thread still refers. */
   int context_before = clinux_context;
   clinux_context = CLINUX_HANDLERS_CONTEXT;
   if (!clinux_memory_read(copy->task + layout->allocation * sizeof copy->task_allocation, &copy->task_allocation,
@@ -41,14 +41,14 @@ uint64_t observer_swift_task_current(int32_t tid) {
   return find_current(tid, &task, &allocation) ? task : 0;
 }
 
-/* The callers of the function that TASK ran when ALLOCATION was its newest. */
+/* Finds the callers of the function that TASK ran when ALLOCATION was the newest. */
 static bool callers_of_running(const struct observer_task_layout *layout, const struct task *task, uint64_t allocation,
                                struct task_chain *chain) {
   if (!task_memory_has_allocation(task->words[layout->allocation], allocation))
     return false;
   if (task_memory_newest_chain(allocation, true, chain))
     return true;
-  /* It is in its first function, whose context is not allocated and ends every chain. */
+  /* TASK is in its first function, whose context is not allocated and ends every chain. */
   if (!task_memory_chain(task->words[RESUME_CONTEXT], true, chain))
     return false;
   chain->functions[0] = chain->functions[chain->count - 1];
@@ -60,7 +60,7 @@ static bool callers_of_suspended(const struct task *task, struct task_chain *cha
   uint64_t resumes = task->words[RESUME_FUNCTION];
   if (!task_memory_is_code(resumes) || !task_memory_chain(task->words[RESUME_CONTEXT], true, chain))
     return false;
-  /* A function that waits for a continuation resumes where its own context does. */
+  /* The context of a function that waits for a continuation contains its own resume function. */
   if (chain->functions[0] == resumes)
     return true;
   if (chain->count == CONTEXTS_MAX) {
@@ -72,7 +72,7 @@ static bool callers_of_suspended(const struct task *task, struct task_chain *cha
   return true;
 }
 
-/* Returns the number of frames that fit. */
+/* Makes room at NUMBER for up to COUNT frames. Returns their number. */
 static uint32_t make_room(struct unwind_stack *stack, uint32_t number, uint32_t count) {
   uint32_t room = UNWIND_FRAMES_MAX - stack->count;
   count = count < room ? count : room;
@@ -99,7 +99,7 @@ static bool awaits(const struct observer_task_layout *layout, const struct task 
   return awaited != 0 && (awaited == address || awaited == child->words[layout->parent + GROUP]);
 }
 
-/* Returns the new number of frame NUMBER. */
+/* Inserts CHAIN before frame NUMBER. Returns the new number of that frame. */
 static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct task_chain *chain) {
   uint32_t count = make_room(stack, number, chain->count);
   for (uint32_t index = 0; index < count; index++)
@@ -120,7 +120,7 @@ static uint32_t insert_parents(const struct observer_task_layout *layout, struct
     if (stack->frames[number - 1].kind != UNWIND_TASK_START)
       return number;
     bool is_read = task_memory_read(layout, parent, task);
-    /* A parent that has moved on is not a caller. */
+    /* A parent that no longer waits is not a caller. */
     if (is_read &&
         (task_memory_state(layout, task) == OBSERVER_TASK_RUNNING || !awaits(layout, task, parent, &child, address)))
       return number;
@@ -133,7 +133,7 @@ static uint32_t insert_parents(const struct observer_task_layout *layout, struct
   return number;
 }
 
-/* The position of a sampled task. */
+/* The execution point of a sampled task. */
 struct whereabouts {
   uint64_t address;
   int32_t blocked_tid;
@@ -157,7 +157,7 @@ static bool is_there(const struct observer_task_layout *layout, const struct tas
          now.words[RESUME_CONTEXT] == task->words[RESUME_CONTEXT];
 }
 
-/* Inserts the callers of TASK at the position THEN, and of its ancestors unless it has moved on. */
+/* Inserts the callers of TASK and, if TASK is still at THEN, the callers of its ancestors. */
 static void insert_all(const struct observer_task_layout *layout, struct unwind_stack *stack, uint32_t number,
                        const struct task *task, const struct whereabouts *then, struct task_chain *chain) {
   struct task each = *task;
@@ -185,7 +185,7 @@ uint64_t observer_swift_task_callers(const struct stack_copy *copy, struct unwin
   uint64_t address = copy->task, allocation = copy->task_allocation;
   const struct observer_task_layout *layout = task_memory_layout();
   uint32_t number = layout ? find_runner(layout, stack) : 0;
-  /* Only here, because the search walks through all threads. */
+  /* A blocked thread's task is found only here, because the search walks through all threads. */
   bool is_blocked = copy->blocked_tid != 0;
   if (number == 0 || (address == 0 && !is_blocked))
     return address;
@@ -213,7 +213,7 @@ void observer_swift_task_label(const struct observer_task_layout *layout, uint64
   uint64_t object = task_memory_local(task.words[layout->locals], layout->label_key);
   if (object == 0 || !clinux_memory_read(object + FIRST_PROPERTY, label, sizeof *label) ||
       label->bytes > sizeof label->text ||
-      /* The label was valid during the read. */
+      /* Checks that the label was valid during the read. */
       !task_memory_read(layout, address, &task) ||
       task_memory_local(task.words[layout->locals], layout->label_key) != object)
     label->bytes = 0;

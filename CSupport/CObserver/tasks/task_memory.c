@@ -89,7 +89,7 @@ uint64_t task_memory_local(uint64_t link, uint64_t key) {
   for (int seen = 0; seen < LOCALS_MAX && (link & ~(uint64_t)LINK_BITS) != 0; seen++, link = local.link) {
     if (!clinux_memory_read(link & ~(uint64_t)LINK_BITS, &local, sizeof local))
       return 0;
-    /* Other entries have kind bits, and stale memory behind their first word. */
+    /* Entries with kind bits have stale memory after their first word. */
     if ((local.link & LINK_BITS) == 0 && local.key == key)
       return local.value;
   }
@@ -155,7 +155,7 @@ uint64_t observer_swift_task_resumes(const struct observer_task_layout *layout, 
   struct task task, again;
   bool is_suspended = task_memory_read(layout, address, &task) &&
                       task_memory_state(layout, &task) == OBSERVER_TASK_SUSPENDED &&
-                      /* It was suspended during the whole read. */
+                      /* Checks that the task was suspended during the whole read. */
                       task_memory_read(layout, address, &again) &&
                       memcmp(task.words, again.words, (RESUME_CONTEXT + 1) * sizeof task.words[0]) == 0 &&
                       task.words[layout->status] == again.words[layout->status];

@@ -9,7 +9,7 @@
 /* Word indices in a task: Job and AsyncTask of include/swift/ABI/Task.h, part of the compiler's ABI. */
 enum { KIND = 0, FLAGS = 4, RESUME_FUNCTION = 7, RESUME_CONTEXT = 8, TASK_WORDS = 64 };
 
-/* Word offsets behind a child's parent (ChildFragment and GroupChildFragment). */
+/* Word offsets from the word with a child's parent (ChildFragment and GroupChildFragment). */
 enum { SIBLING = 1, GROUP = 2 };
 
 /* Flags of a child task, and its priority when enqueued (JobFlags of include/swift/ABI/MetadataValues.h). */
@@ -23,7 +23,7 @@ enum { CONTEXTS_MAX = 384, ALLOCATIONS_MAX = 64, GENERATIONS_MAX = 64 };
 
 enum { RECORDS_MAX = 32, CHILDREN_MAX = 1024 };
 
-/* The functions in which the callers resume, innermost first; the last is the return address of the outermost one. */
+/* The functions in which the callers resume, innermost first; last, the return address of the outermost caller. */
 struct task_chain {
   uint32_t count;
   bool is_cut; /* the chain is longer */
@@ -32,7 +32,7 @@ struct task_chain {
 
 CLINUX_NO_LOCKS bool task_memory_is_code(uint64_t address);
 
-/* Returns whether the end of the chain from the context at ADDRESS was reached. With KNOWS_MODULES, functions are
+/* Reads the chain of contexts from ADDRESS on. Returns false if a context is invalid. With KNOWS_MODULES, functions are
  * checked against the modules. */
 CLINUX_NO_LOCKS bool task_memory_chain(uint64_t address, bool knows_modules, struct task_chain *chain);
 
@@ -66,8 +66,8 @@ CLINUX_NO_LOCKS bool task_memory_is_asleep(const struct observer_task_layout *la
 CLINUX_NO_LOCKS enum observer_task_state task_memory_state(const struct observer_task_layout *layout,
                                                            const struct task *task);
 
-/* A status record (TaskStatusRecord of include/swift/ABI/TaskStatus.h): the first child, or the dependency, followed
- * somewhere by the task itself. */
+/* A status record (TaskStatusRecord of include/swift/ABI/TaskStatus.h): the first child; or the dependency and, in a
+ * later word, the task itself. */
 struct task_record {
   uint64_t flags, previous, content[4];
 };
@@ -77,12 +77,12 @@ CLINUX_NO_LOCKS uint64_t task_memory_records(const struct observer_task_layout *
 /* Sets *ADDRESS to the previous record. Returns false if there is none. */
 CLINUX_NO_LOCKS bool task_memory_next_record(uint64_t *address, struct task_record *record);
 
-/* Returns the first word of TASK's dependency, a task, a group, a continuation, or an executor in two words; 0: none.
- * RECORD holds all of it. */
+/* Returns the first word of TASK's dependency (a task, a group, a continuation, or an executor of two words); 0: none.
+ * Sets RECORD to the whole record. */
 CLINUX_NO_LOCKS uint64_t task_memory_dependency(const struct observer_task_layout *layout, const struct task *task,
                                                 uint64_t address, struct task_record *record);
 
-/* NULL if it has not been set. */
+/* Returns the set layout, or NULL. */
 CLINUX_NO_LOCKS const struct observer_task_layout *task_memory_layout(void);
 
 #endif

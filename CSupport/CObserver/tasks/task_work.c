@@ -11,8 +11,8 @@ static int urgency(enum observer_task_state state) {
                                             : 0;
 }
 
-/* Finds the task that TASK waits for: the awaited one, or the most urgent members of the awaited group, selected by
- * TURN. Returns 0 if all have completed. */
+/* Finds the task that TASK awaits, or one of the most urgent members of the awaited group, selected by TURN. Returns 0
+ * if there is none, or all have completed. */
 static uint64_t find_awaited(const struct observer_task_layout *layout, const struct task *task, uint64_t address,
                              uint32_t turn) {
   struct task_record record;
@@ -48,7 +48,7 @@ static uint64_t find_awaited(const struct observer_task_layout *layout, const st
 }
 
 struct runs {
-  uint64_t task, identity, preference; /* the thread's executor, and the one that the task prefers */
+  uint64_t task, identity, preference; /* the task, the thread's executor, and the task's preferred executor */
   bool is_pool;
 };
 
@@ -80,7 +80,7 @@ static bool is_candidate(const struct runs *runs, uint8_t priority) {
   return runs->is_pool && (runs->identity != 0 || observer_swift_task_priority(runs->task) == priority);
 }
 
-/* Finds a thread that the enqueued TASK waits for: one that runs on its executor or else a pool thread with its
+/* Finds a thread for which the enqueued TASK waits: a thread on TASK's executor, or else a pool thread with TASK's
  * priority, selected by TURN. */
 static int32_t find_in_the_way(const struct observer_task_layout *layout, const struct task *task, uint64_t address,
                                uint32_t turn, bool *is_on_actor) {
@@ -128,8 +128,8 @@ static bool is_descendant(const struct observer_task_layout *layout, const struc
 
 enum { MARKED_MAX = 16 };
 
-/* Finds a thread that runs a task with MARK, selected by TURN, except descendants of the task at ADDRESS and of
- * WORK's. */
+/* Finds a thread that runs a task with MARK, selected by TURN. Excludes descendants of the task at ADDRESS and of
+ * WORK's task. */
 static bool find_marked(const struct observer_task_layout *layout, uint64_t address, uint32_t turn, uint64_t mark,
                         struct observer_task_work *work) {
   struct clinux_thread_walk walk = {0};

@@ -10,7 +10,7 @@
 enum { NOTED_MAX = 32, LINES_BYTES_MAX = 512 << 10 };
 static const uint64_t interval_ns = UINT64_C(250000000);
 
-/* Stalls without an "over" line. Used only by the thread that writes notes. */
+/* Noted stalls without an "over" line. Used only by the thread that writes notes. */
 static struct noted {
   uint64_t item; /* 0: none */
   uint64_t next_age_ns;

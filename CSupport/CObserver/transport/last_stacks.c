@@ -45,7 +45,7 @@ static bool is_equal(const struct observer_last_stack *kept, const struct unwind
 static void add(struct observer_last_stacks *kept, const struct unwind_stack *stack) {
   uint32_t count = stack->count < OBSERVER_LAST_FRAMES ? stack->count : OBSERVER_LAST_FRAMES;
   struct observer_last_stack *found = NULL;
-  /* The first stack stays; the rarest other one is replaced. */
+  /* The first stack stays; the rarest other stack is replaced. */
   for (int index = 0; index < OBSERVER_LAST_STACKS; index++) {
     struct observer_last_stack *one = &kept->stacks[index];
     if (one->samples > 0 && is_equal(one, stack, count)) {

@@ -8,22 +8,22 @@
 #include <sys/mman.h>
 CLINUX_RESIDENT_CODE
 
-/* head is the writer's, tail the reader's, each on its own cache line. Both only grow; [tail, head) holds whole
+/* The writer owns head, the reader owns tail, each on its own cache line. Both only grow; [tail, head) holds whole
  * entries. */
 struct observer_ring {
   _Alignas(64) _Atomic uint64_t head;
-  /* Shared with the rings of the first ring's reader. */
+  /* Used only in the reader's first ring, and shared by the reader's other rings. */
   _Atomic uint32_t own_published;
   _Atomic uint64_t own_order;
-  _Atomic uint32_t *published; /* events; the reader waits on it */
+  _Atomic uint32_t *published; /* number of events; the reader waits on it */
   _Atomic uint64_t *order;
   _Alignas(64) _Atomic uint64_t tail;
   _Alignas(64) uint64_t capacity; /* a power of two */
   uint8_t *bytes;
 };
 
-_Static_assert(sizeof(struct observer_event) % 8 == 0, "events keep each other aligned");
-_Static_assert(sizeof(struct unwind_frame) % 8 == 0, "frames keep events aligned");
+_Static_assert(sizeof(struct observer_event) % 8 == 0, "the next event is aligned");
+_Static_assert(sizeof(struct unwind_frame) % 8 == 0, "an event after frames is aligned");
 
 /* Every entry begins with its length, so a filler can be a single word. */
 struct entry {
@@ -45,7 +45,7 @@ struct observer_ring *observer_ring_create(size_t capacity) {
   memset(ring, 0, sizeof *ring);
   ring->capacity = capacity;
   ring->bytes = memory;
-  /* The first access to a mapping takes the lock of the address space. */
+  /* The first access takes the address space's lock. */
   *(volatile uint8_t *)memory = 0;
   ring->published = &ring->own_published;
   ring->order = &ring->own_order;
@@ -83,7 +83,7 @@ static uint64_t used(const struct observer_ring *ring) {
 bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
   uint64_t longest =
       sizeof(struct entry) + sizeof(struct observer_event) + UNWIND_FRAMES_MAX * sizeof(struct unwind_frame);
-  /* One more: an event that does not fit leaves the end of the buffer unused. */
+  /* One more event, because an event that does not fit leaves the end of the buffer unused. */
   return ring->capacity - used(ring) >= (events + UINT64_C(1)) * longest;
 }
 

@@ -23,7 +23,7 @@ struct observer_sampling *observer_sampling_create(void) {
     return NULL;
   }
   sampling->work = memory;
-  /* The first access to a mapping takes the lock of the address space. */
+  /* The first access takes the address space's lock. */
   atomic_store_explicit(&sampling->work[0].item, 0, memory_order_relaxed);
   return sampling;
 }
@@ -51,7 +51,7 @@ static struct observer_work_snapshot read_once(const struct observer_work *work)
   view.tick_ns = atomic_load_explicit(&work->tick_ns, memory_order_relaxed);
   atomic_thread_fence(memory_order_acquire);
   uint64_t now = atomic_load_explicit(&work->item, memory_order_relaxed);
-  /* Two writes of one work item have different times. */
+  /* Another time reveals a second write of the same work item. */
   if (now != view.item || atomic_load_explicit(&work->tick_ns, memory_order_relaxed) != view.tick_ns)
     view.item = 0;
   return view;
@@ -59,7 +59,7 @@ static struct observer_work_snapshot read_once(const struct observer_work *work)
 
 struct observer_work_snapshot observer_work_read(const struct observer_work *work) {
   struct observer_work_snapshot view = read_once(work);
-  /* The monitor is writing. */
+  /* The item is 0 while the monitor is writing. */
   for (int attempt = 0; attempt < 100 && view.item == 0; attempt++)
     view = read_once(work);
   return view;
@@ -76,7 +76,7 @@ void observer_work_lose(struct observer_work *work, uint64_t item) {
 void observer_sampler_ready(struct observer_sampling *sampling, uint32_t number) {
   struct observer_sampler *sampler = &sampling->samplers[number];
   atomic_store_explicit(&sampler->tid, clinux_task_self(), memory_order_relaxed);
-  /* The monitor might have activated it already; it stays active. */
+  /* If the monitor has already activated the sampler, it stays active. */
   uint32_t absent = OBSERVER_SAMPLER_ABSENT;
   atomic_compare_exchange_strong_explicit(&sampler->state, &absent, OBSERVER_SAMPLER_SPARE, memory_order_release,
                                           memory_order_relaxed);

@@ -3,17 +3,17 @@
 
 #include "clinux_base.h"
 
-/* Ends the process by SIGABRT's default action, delivered to its thread TID so that a core file shows it first. A
- * thread that blocks SIGABRT sends it to itself in a handler for SIGPROF. If that fails for half a second, or TID is
- * 0, the calling thread gets SIGABRT. Process 1, for which the kernel discards such signals (pid_namespaces(7)),
- * executes an invalid instruction (SIGILL). Does not return. Async-signal-safe: yes. Threads: one at a time. */
+/* Ends the process by SIGABRT's default action in thread TID, which a core file then shows first. A thread that blocks
+ * SIGABRT unblocks it in a handler for SIGPROF. If the process survives for half a second, or TID is 0, the calling
+ * thread gets SIGABRT. Process 1, for which the kernel discards such signals (pid_namespaces(7)), executes an invalid
+ * instruction (SIGILL). Does not return. Async-signal-safe: yes. Threads: one at a time. */
 CLINUX_NO_LOCKS void cprocess_abort_thread(int32_t tid);
 
 /* Creates the timer for cprocess_abort_arm, once. Later attempts might fail, because RLIMIT_SIGPENDING counts
  * timers. Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS void cprocess_abort_prepare(void);
 
-/* Makes the kernel end the process in AFTER_NS nanoseconds by SIGKILL; process 1 by SIGPROF, whose handler
+/* Makes the kernel end the process by SIGKILL after AFTER_NS nanoseconds. Process 1 gets SIGPROF instead, whose handler
  * (observer_capture.h) calls cprocess_abort_expire. Returns false if the timer is refused. Async-signal-safe: yes.
  * Threads: the escalation thread. */
 CLINUX_NO_LOCKS bool cprocess_abort_arm(uint64_t after_ns);

@@ -3,7 +3,7 @@
 
 #include "clinux_base.h"
 
-/* In nanoseconds, up to TAKEN_NS. */
+/* CPU times up to TAKEN_NS, in nanoseconds. */
 struct cprocess_cpu {
   uint64_t taken_ns;
   uint64_t user_ns;
@@ -23,7 +23,8 @@ void cprocess_cpu_open(struct cprocess_cpu_source *source);
 /* Reads getrusage(2) and the first line of /proc/stat. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS void cprocess_cpu_read(const struct cprocess_cpu_source *source, struct cprocess_cpu *cpu);
 
-/* The time and the CPU times used before the program's constructors run. A child of fork(2) has its parent's. */
+/* The start of the program's constructors, and the CPU times used before. A child of fork(2) has its parent's
+ * values. */
 struct cprocess_program_start {
   uint64_t at_ns; /* CLOCK_MONOTONIC */
   uint64_t user_ns;
@@ -31,7 +32,7 @@ struct cprocess_program_start {
   uint64_t thread_ns;
 };
 
-/* For a library loaded later, the time of loading. Async-signal-safe: yes. Threads: any. */
+/* If this library was loaded later, returns the values at its loading. Async-signal-safe: yes. Threads: any. */
 struct cprocess_program_start cprocess_cpu_at_program_start(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* Records the signal that ends the process, for the next run of the service.
  *
- * A handler for the signals of faults has a line written to an open file, waits for that up to one second, and lets
- * the signal take its former effect. A handler that was installed before is called; if it recovers, the line is
- * revoked. SIGTERM is included if it has its default action, except in process 1. */
+ * A handler for the signals of faults queues a line for an open file, waits up to one second until the line is written,
+ * and lets the signal take its former effect. A former handler is called; if it recovers, the line is revoked. SIGTERM
+ * is included if it has its default action, except in process 1. */
 #ifndef CPROCESS_CRASH_H
 #define CPROCESS_CRASH_H
 
@@ -18,18 +18,18 @@ enum { CPROCESS_CHECKSUM_LENGTH = 11 };
  * #CHECKSUM" revokes it. SENDER is the sender's process ID, 0 for a fault. For SIGTERM the line is "terminated TIME
  * #CHECKSUM", in nanoseconds since 1970.
  *
- * FILE must be open for appending until cprocess_crash_stop. Returns the number of the run: a thread must pass it to
- * cprocess_crash_write_notes, and until then no line is written. A handler that has replaced this one is left on
- * top. Async-signal-safe: no. Threads: any, one at a time. */
+ * FILE must be open for appending until cprocess_crash_stop. Returns the number of the run. No line is written until a
+ * thread passes this number to cprocess_crash_write_notes. A handler that has replaced this one stays in place.
+ * Async-signal-safe: no. Threads: any, one at a time. */
 uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number, bool notes_signals);
 
 /* Writes the lines of run RUN until cprocess_crash_stop or the next start. MORE writes other lines
- * (observer_hang_notes.h). It is called after each cprocess_crash_wake, and at the time that it returned
- * (CLOCK_MONOTONIC in ns). Async-signal-safe: yes. Threads: one for each start. */
+ * (observer_hang_notes.h) and returns the time of its next call (CLOCK_MONOTONIC in ns); each cprocess_crash_wake also
+ * causes a call. Async-signal-safe: yes. Threads: one for each start. */
 void cprocess_crash_write_notes(uint32_t run, uint64_t (*more)(void));
 
-/* Writes the first LENGTH characters of LINE with their checksum and the line's end, for which LINE must have room.
- * Async-signal-safe: yes. Threads: the one in cprocess_crash_write_notes, in MORE. */
+/* Appends a checksum and a newline to the LENGTH characters of LINE, which must have room for them, and writes the
+ * line. Async-signal-safe: yes. Threads: the one in cprocess_crash_write_notes, in MORE. */
 void cprocess_crash_write_line(char *line, size_t length);
 
 /* Causes a call of MORE. Async-signal-safe: yes. Threads: any. */
@@ -42,11 +42,11 @@ void cprocess_crash_stop(void);
 /* Writes further lines to FILE, unless stopped. Async-signal-safe: yes. Threads: the disk thread. */
 void cprocess_crash_move(struct clinux_descriptor file);
 
-/* Has the line "ended TIME #CHECKSUM" written, unless stopped, and waits for it until DEADLINE_NS.
- * Async-signal-safe: yes. Threads: one that exits the process. */
+/* Queues the line "ended TIME #CHECKSUM", unless stopped, and waits for the write until DEADLINE_NS. Async-signal-safe:
+ * yes. Threads: one that exits the process. */
 void cprocess_crash_note_end(uint64_t deadline_ns);
 
-/* Whether ACTION is this handler's. Async-signal-safe: yes. Threads: any. */
+/* Whether ACTION calls this handler. Async-signal-safe: yes. Threads: any. */
 bool cprocess_crash_is_handler(const struct sigaction *action);
 
 #endif

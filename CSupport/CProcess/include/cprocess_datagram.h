@@ -17,8 +17,9 @@ int cprocess_datagram_open(struct cprocess_datagram *target, const char *name);
 /* Async-signal-safe: yes. Threads: any, while no thread sends. */
 void cprocess_datagram_close(struct cprocess_datagram *target);
 
-/* Sends the BYTES bytes of TEXT without blocking, over a new socket if the service has closed it. Returns 0, EAGAIN
- * if the receiver's queue is full, or another errno value. Async-signal-safe: yes. Threads: any, one at a time. */
+/* Sends the BYTES bytes of TEXT without blocking. If the service has closed the socket, opens a new one. Returns 0,
+ * EAGAIN if the receiver's queue is full, or another errno value. Async-signal-safe: yes. Threads: any, one at a
+ * time. */
 CLINUX_NO_LOCKS int cprocess_datagram_send(struct cprocess_datagram *target, const char *text, size_t bytes);
 
 #endif

@@ -39,7 +39,7 @@ struct cprocess_termination_request {
   uint64_t elapsed_ns;      /* since `used.taken_ns` */
   uint32_t cpus;
   uint64_t thread_ns;         /* CPU time since the work item was suspected */
-  uint64_t thread_elapsed_ns; /* time since then; 0: unknown */
+  uint64_t thread_elapsed_ns; /* time since the suspicion; 0: unknown */
   uint32_t bytes;             /* length of the reason */
   char reason[2 * CPROCESS_TEXT_BYTES];
 };
@@ -68,8 +68,8 @@ struct cprocess_escalation {
   struct cprocess_text status; /* for systemd */
 };
 
-/* The parts of a question, from the top: its number, 32 bits, odd while it is asked; whether a handler vetoes the
- * end; the number of handlers, 15 bits; the number that have not answered. */
+/* Parts of a question, from the top: its number, 32 bits, odd while the question is open; whether a handler vetoes the
+ * termination; number of handlers, 15 bits; number of handlers that have not answered. */
 enum { CPROCESS_QUESTION_SHIFT = 32 };
 #define CPROCESS_QUESTION_VETOED (UINT64_C(1) << 31)
 #define CPROCESS_QUESTION_HANDLER (UINT64_C(1) << 16)
@@ -81,12 +81,14 @@ static inline CLINUX_NO_LOCKS void cprocess_escalation_wake(struct cprocess_esca
   clinux_notify(&escalation->wake);
 }
 
-/* Must be read before checking for work. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Returns the word to wait on; must be called before checking for work. Async-signal-safe: yes. Threads: the escalation
+ * thread. */
 static inline CLINUX_NO_LOCKS uint32_t cprocess_escalation_word(const struct cprocess_escalation *escalation) {
   return clinux_word(&escalation->wake);
 }
 
-/* Waits while the word is SEEN, until DEADLINE_NS. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Waits until the word differs from SEEN, or until DEADLINE_NS. Async-signal-safe: yes. Threads: the escalation
+ * thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_wait(const struct cprocess_escalation *escalation, uint32_t seen,
                                                             uint64_t deadline_ns) {
   clinux_wait(&escalation->wake, seen, deadline_ns);
@@ -100,7 +102,7 @@ static inline void cprocess_escalation_stop(struct cprocess_escalation *escalati
   clinux_notify(&escalation->question_wake);
 }
 
-/* Whether cprocess_escalation_stop was called. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS bool cprocess_escalation_stopping(const struct cprocess_escalation *escalation) {
   return atomic_load_explicit(&escalation->stop, memory_order_acquire) != 0;
 }
@@ -121,7 +123,7 @@ static inline CLINUX_NO_LOCKS uint64_t cprocess_escalation_worker_cpu_ns(const s
   return tid == 0 ? 0 : clinux_clock_thread_cpu_ns(tid);
 }
 
-/* At most two. Async-signal-safe: yes. Threads: any. */
+/* Returns the number of started threads, at most two. Async-signal-safe: yes. Threads: any. */
 static inline uint32_t cprocess_escalation_started(const struct cprocess_escalation *escalation) {
   return atomic_load_explicit(&escalation->started, memory_order_acquire);
 }
@@ -138,13 +140,13 @@ static inline CLINUX_NO_LOCKS uint32_t cprocess_escalation_notices(const struct 
   return atomic_load_explicit(&escalation->notices, memory_order_acquire);
 }
 
-/* Must follow the sending of NOTICES. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Must be called after sending NOTICES. Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_remove_notices(struct cprocess_escalation *escalation,
                                                                       uint32_t notices) {
   atomic_fetch_and_explicit(&escalation->notices, ~notices, memory_order_relaxed);
 }
 
-/* Counts a ping, sent or withheld. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_count_ping(struct cprocess_escalation *escalation, bool sent) {
   atomic_fetch_add_explicit(sent ? &escalation->pings : &escalation->pings_withheld, 1, memory_order_relaxed);
 }
@@ -174,8 +176,8 @@ static inline void cprocess_escalation_set_terminate_after_ns(struct cprocess_es
   clinux_notify(&escalation->wake);
 }
 
-/* Reports that the process has begun to end at TIME_NS. Only the first call has an effect. Async-signal-safe: yes.
- * Threads: any. */
+/* Records that the shutdown began at TIME_NS. Only the first call has an effect. Async-signal-safe: yes. Threads:
+ * any. */
 static inline void cprocess_escalation_begin_shutdown(struct cprocess_escalation *escalation, uint64_t time_ns) {
   uint64_t none = 0;
   atomic_compare_exchange_strong_explicit(&escalation->shutdown_ns, &none, time_ns, memory_order_release,
@@ -183,13 +185,13 @@ static inline void cprocess_escalation_begin_shutdown(struct cprocess_escalation
   clinux_notify(&escalation->wake);
 }
 
-/* Returns when the end of the process began; 0: not yet. Async-signal-safe: yes. Threads: any. */
+/* Returns the time at which the shutdown began; 0: not yet. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t cprocess_escalation_shutdown_ns(const struct cprocess_escalation *escalation) {
   return atomic_load_explicit(&escalation->shutdown_ns, memory_order_acquire);
 }
 
-/* Records the CPU times at the beginning of the end; THREAD_NS is the main thread's. Async-signal-safe: yes.
- * Threads: the escalation thread. */
+/* Records the CPU times at the begin of the shutdown; THREAD_NS is the main thread's. Async-signal-safe: yes. Threads:
+ * the escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_note_shutdown(struct cprocess_escalation *escalation,
                                                                      struct cprocess_cpu base, uint64_t thread_ns) {
   escalation->shutdown_base = base;
@@ -207,14 +209,14 @@ static inline bool cprocess_escalation_shutdown_base(const struct cprocess_escal
   return true;
 }
 
-/* Returns the number of the question being asked; 0: none. */
+/* Returns the number of the open question; 0: none. */
 static inline uint32_t cprocess_question_number(uint64_t question) {
   uint32_t number = (uint32_t)(question >> CPROCESS_QUESTION_SHIFT);
   return (number & 1) != 0 ? number : 0;
 }
 
-/* Adds or removes a handler. Returns the number of the question being asked, 0: none. An added handler does not take
- * part in it; a removed one must still answer it. Async-signal-safe: yes. Threads: any. */
+/* Add or remove a handler, and return the number of the open question (0: none). An added handler does not take part in
+ * that question; a removed handler must still answer it. Async-signal-safe: yes. Threads: any. */
 static inline uint32_t cprocess_escalation_add_handler(struct cprocess_escalation *escalation) {
   return cprocess_question_number(
       atomic_fetch_add_explicit(&escalation->question, CPROCESS_QUESTION_HANDLER, memory_order_acq_rel));
@@ -226,7 +228,7 @@ static inline uint32_t cprocess_escalation_remove_handler(struct cprocess_escala
   return number;
 }
 
-/* Asks all handlers. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Opens a question to all handlers. Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_ask(struct cprocess_escalation *escalation) {
   uint64_t question = atomic_load_explicit(&escalation->question, memory_order_relaxed), next;
   do {
@@ -243,7 +245,7 @@ static inline CLINUX_NO_LOCKS bool cprocess_escalation_is_answered(const struct 
   return (atomic_load_explicit(&escalation->question, memory_order_acquire) & CPROCESS_QUESTION_UNANSWERED_MASK) == 0;
 }
 
-/* Ends the question. Returns whether a handler vetoes. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Closes the question. Returns whether a handler has vetoed. Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS bool cprocess_escalation_end_question(struct cprocess_escalation *escalation) {
   uint64_t question =
       atomic_fetch_and_explicit(&escalation->question, ~(UINT64_C(1) << CPROCESS_QUESTION_SHIFT), memory_order_acq_rel);
@@ -255,7 +257,7 @@ static inline uint32_t cprocess_escalation_question(const struct cprocess_escala
   return cprocess_question_number(atomic_load_explicit(&escalation->question, memory_order_acquire));
 }
 
-/* The word must be read before checking for a question; the second function waits while it is SEEN.
+/* Return the word to wait on, which must be read before checking for a question; wait until the word differs from SEEN.
  * Async-signal-safe: yes. Threads: a handler's. */
 static inline uint32_t cprocess_escalation_question_word(const struct cprocess_escalation *escalation) {
   return clinux_word(&escalation->question_wake);
@@ -264,8 +266,8 @@ static inline void cprocess_escalation_wait_for_question(const struct cprocess_e
   clinux_wait(&escalation->question_wake, seen, UINT64_MAX);
 }
 
-/* Answers question NUMBER for one handler. No effect if that question is no longer asked. Async-signal-safe: yes.
- * Threads: a handler's. */
+/* Answers question NUMBER for one handler. No effect if that question is closed. Async-signal-safe: yes. Threads: a
+ * handler's. */
 static inline void cprocess_escalation_answer(struct cprocess_escalation *escalation, uint32_t number, bool vetoes) {
   uint64_t question = atomic_load_explicit(&escalation->question, memory_order_relaxed), next;
   do {
@@ -277,8 +279,8 @@ static inline void cprocess_escalation_answer(struct cprocess_escalation *escala
   clinux_notify(&escalation->wake);
 }
 
-/* Reads the stall that must end the process. Returns false if question NUMBER is no longer asked. Async-signal-safe:
- * yes. Threads: a handler's. */
+/* Reads the stall that must end the process. Returns false if question NUMBER is closed. Async-signal-safe: yes.
+ * Threads: a handler's. */
 bool cprocess_escalation_read_termination(const struct cprocess_escalation *escalation, uint32_t number,
                                           struct cprocess_termination_request *request);
 
@@ -288,7 +290,7 @@ cprocess_escalation_termination(struct cprocess_escalation *escalation) {
   return &escalation->termination;
 }
 
-/* Truncates a long TEXT. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Sets the reason to TEXT, possibly truncated. Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS void cprocess_escalation_set_reason(struct cprocess_escalation *escalation, const char *text,
                                                     size_t bytes);
 
@@ -298,7 +300,7 @@ cprocess_escalation_culprit(struct cprocess_escalation *escalation) {
   return &escalation->culprit;
 }
 
-/* Sends request NUMBER, neither 0 nor the previous one, to the blocking worker. Async-signal-safe: yes. Threads: the
+/* Sends request NUMBER, neither 0 nor the previous number, to the blocking worker. Async-signal-safe: yes. Threads: the
  * escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_send_request(struct cprocess_escalation *escalation,
                                                                     uint32_t number) {
@@ -337,15 +339,15 @@ static inline CLINUX_NO_LOCKS struct cprocess_text *cprocess_escalation_status(s
   return &escalation->status;
 }
 
-/* Stores up to CPROCESS_TEXT_BYTES as the answer to request NUMBER, 0: none, replacing an unread text. Waits only
- * for a reader that is currently sending. Async-signal-safe: yes. Threads: one at a time. */
+/* Stores up to CPROCESS_TEXT_BYTES as the answer to request NUMBER (0: none). Replaces an unread text. Waits only while
+ * another thread is reading. Async-signal-safe: yes. Threads: one at a time. */
 void cprocess_text_put(struct cprocess_text *text, uint32_t number, const char *begin, size_t bytes);
 
 /* Takes the stored text. Returns its length in bytes; if not 0, cprocess_text_taken must follow. Async-signal-safe:
  * yes. Threads: one. */
 CLINUX_NO_LOCKS size_t cprocess_text_take(struct cprocess_text *text);
 
-/* Ends reading; KEEP keeps the text for the next time. Async-signal-safe: yes. Threads: the one that took it. */
+/* Ends reading; KEEP keeps the text for the next reading. Async-signal-safe: yes. Threads: the one that took it. */
 CLINUX_NO_LOCKS void cprocess_text_taken(struct cprocess_text *text, bool keep);
 
 /* Returns the request that a taken text answers. Async-signal-safe: yes. Threads: the one that took it. */

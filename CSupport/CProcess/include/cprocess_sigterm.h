@@ -7,13 +7,13 @@
 enum cprocess_sigterm_state {
   CPROCESS_SIGTERM_UNCHAINED = 0, /* no handler of the service */
   CPROCESS_SIGTERM_CHAINED = 1,   /* observed */
-  CPROCESS_SIGTERM_REPLACED = 2,  /* the service has replaced the handler since: not observed */
+  CPROCESS_SIGTERM_REPLACED = 2,  /* the service has replaced our handler: not observed */
 };
 
-/* Installs a handler in front of the service's, once. It notifies ESCALATION, which must never be freed, and calls
- * the service's. Without a handler of the service nothing changes. A handler that replaces this one is left alone:
- * it might call this one, and chaining again would create a cycle. Async-signal-safe: yes. Threads: any, one at a
- * time. */
+/* Installs our handler in front of the service's handler, once. Our handler notifies ESCALATION, which must never be
+ * freed, and calls the service's handler. No effect if the service has no handler. A handler that has replaced ours is
+ * left alone: it might call ours, and chaining again would create a cycle. Async-signal-safe: yes. Threads: any, one at
+ * a time. */
 CLINUX_NO_LOCKS enum cprocess_sigterm_state cprocess_sigterm_chain(struct cprocess_escalation *escalation);
 
 #endif

@@ -1,8 +1,8 @@
 /* Run loop observers without a dependency on Foundation.
  *
  * On Linux, Core Foundation is part of libFoundation, which takes about 8 MiB of resident memory in a service that does
- * not use it. Its functions are weak references here: they exist if the service itself links Foundation, and are absent
- * otherwise. */
+ * not use it. Core Foundation's functions are therefore weak references: they are available only if the service itself
+ * links Foundation. */
 #ifndef CRUNLOOP_H
 #define CRUNLOOP_H
 

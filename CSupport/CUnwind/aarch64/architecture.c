@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { X0 = 0, X29 = 29, X30 = 30, SP = 31, PC = 32, COUNT = 33 };
-_Static_assert(COUNT <= UNWIND_REGISTERS_MAX && PC <= CODE_REGISTERS, "every register has its place");
+_Static_assert(COUNT <= UNWIND_REGISTERS_MAX && PC <= CODE_REGISTERS, "every register fits");
 
 static uint32_t instruction(const uint8_t *code) {
   uint32_t word;

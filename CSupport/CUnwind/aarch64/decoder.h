@@ -1,4 +1,3 @@
-/* Instruction decoder for aarch64. */
 #ifndef AARCH64_DECODER_H
 #define AARCH64_DECODER_H
 

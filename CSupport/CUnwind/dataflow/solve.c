@@ -6,7 +6,6 @@
 
 enum { CODE_BYTES_MAX = 24 << 10, BLOCKS = 512, INSTRUCTIONS_MAX = 24000 };
 
-/* Sizes of the answer caches. */
 enum { REACHED_REMEMBERED = 128, FACTS_REMEMBERED = 32 };
 
 struct block {
@@ -14,7 +13,6 @@ struct block {
   bool dirty; /* its successors must be recomputed */
 };
 
-/* Cached answer of cunwind_function_reaches. */
 struct remembered_reach {
   uint64_t from, to, other;
   bool reaches, grows;
@@ -33,10 +31,9 @@ struct solver {
   int block_count;
   struct remembered_reach reached[REACHED_REMEMBERED];
   struct remembered_facts facts[FACTS_REMEMBERED];
-  struct frame_facts unwanted; /* of analyses that need other results only */
+  struct frame_facts unwanted; /* facts of analyses that need only other results */
 };
 
-/* The analysis of one function. */
 struct analysis {
   struct unwinder *unwinder;
   struct transfer transfer;

@@ -4,7 +4,7 @@
 
 #include "values.h"
 
-/* Size of this part, in bytes. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_solver_bytes(void);
 
 /* Finds the facts of a frame whose function is entered at RANGE's beginning and is at PC: after the call that ends
@@ -14,7 +14,7 @@ size_t cunwind_solver_bytes(void);
 bool cunwind_frame_facts(struct unwinder *unwinder, struct code_range range, struct code_range cold, uint64_t pc,
                          bool interrupted, bool loads, struct frame_facts *facts);
 
-/* How a function leaves its code by jumps. */
+/* Jumps out of a function. */
 struct function_jumps {
   bool anywhere;   /* a tail call has an unknown target */
   bool with_frame; /* a jump to TARGET keeps the frame, so TARGET is an outlined part */
@@ -25,15 +25,14 @@ struct function_jumps {
 bool cunwind_function_jumps(struct unwinder *unwinder, struct code_range range, uint64_t target,
                             struct function_jumps *jumps);
 
-/* Whether the function of RANGE can reach the call that returns to TO after a call has returned to FROM, which lies in
- * it or in OTHER, a function to which it might jump. Sets *GROWS to whether it can lower the stack pointer by an
- * unknown amount after FROM. Both are true in case of doubt. Async-signal-safe: as cunwind_unwind. Threads: as
- * cunwind_unwind. */
+/* Whether the function of RANGE can reach the call that returns to TO after a call has returned to FROM. FROM lies in
+ * RANGE or in OTHER, a function to which RANGE might jump. Sets *GROWS to whether the stack pointer can be lowered by
+ * an unknown amount after FROM. Both results are true in case of doubt. Async-signal-safe: as cunwind_unwind. Threads:
+ * as cunwind_unwind. */
 bool cunwind_function_reaches(struct unwinder *unwinder, struct code_range range, struct code_range other,
                               uint64_t from, uint64_t to, bool *grows);
 
-/* Clears cached answers, because the code might have been replaced. Async-signal-safe: yes. Threads: as
- * cunwind_unwind. */
+/* Clears cached answers. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_solver_forget(struct unwinder *unwinder);
 
 #endif

@@ -23,7 +23,7 @@ static void kill(struct abstract_state *state, int symbol) {
   state->cell_count = (uint8_t)kept;
 }
 
-/* Returns the symbol of the instruction at ADDRESS. It becomes free if its meaning differs from an earlier path's. */
+/* Returns the symbol of the instruction at ADDRESS, as SYMBOL_FREE if an earlier path gave it another meaning. */
 static struct symbolic_value intern(struct transfer *transfer, struct abstract_state *state, uint64_t address,
                                     enum symbol_kind kind, struct symbolic_value parent, int64_t mask) {
   struct frame_facts *facts = transfer->facts;
@@ -52,7 +52,7 @@ static struct symbolic_value loaded(struct transfer *transfer, struct abstract_s
 static void set(struct transfer *transfer, struct abstract_state *state, uint64_t address, int to,
                 struct symbolic_value value) {
   if (to == transfer->architecture->sp) {
-    /* The new value is unknown, but later offsets relative to it are not. */
+    /* A symbol for the unknown value: later offsets relative to it are known. */
     if (value.symbol == 0 || value.shift != 0)
       value = intern(transfer, state, address, SYMBOL_FREE, unknown, 0);
     if (value.symbol == 0)
@@ -95,7 +95,7 @@ static struct symbolic_value load(const struct abstract_state *state, struct sym
   return unknown;
 }
 
-/* The address VALUE escapes to a callee: the objects reachable from it might change. */
+/* Forgets the objects reachable from the address VALUE, which a callee might change. */
 static void escape(struct abstract_state *state, struct symbolic_value value) {
   if (value.symbol == 0 || value.shift != 0)
     return;

@@ -16,7 +16,7 @@ struct symbolic_value {
   int32_t offset;
 };
 
-/* Returns VALUE + AMOUNT. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline struct symbolic_value symbolic_plus(struct symbolic_value value, int64_t amount) {
   value.offset = (int32_t)((uint32_t)value.offset + (uint32_t)amount);
   return value;
@@ -61,11 +61,11 @@ struct symbol {
   uint64_t interned_at; /* address of the instruction */
 };
 
-/* How the facts at an address were derived. */
+/* The source of the facts at an address. */
 enum facts_origin {
-  FACTS_BY_PATHS = 0, /* from all paths to it */
-  FACTS_BY_TABLE = 1, /* no path leads there: from all jumps through tables */
-  FACTS_BY_CALLS = 2, /* no path or jump through a table leads there: from all calls */
+  FACTS_BY_PATHS = 0, /* all paths to the address */
+  FACTS_BY_TABLE = 1, /* all jumps through tables, because no path leads to the address */
+  FACTS_BY_CALLS = 2, /* all calls, because no path or jump through a table leads to the address */
 };
 
 struct frame_facts {

@@ -1,5 +1,5 @@
-/* The properties of a processor architecture that unwinding needs. The stack, not the host, determines which one is
- * used. */
+/* The properties of a processor architecture that unwinding needs. The stack, not the host, determines which
+ * architecture is used. */
 #ifndef UNWIND_ARCHITECTURE_H
 #define UNWIND_ARCHITECTURE_H
 
@@ -31,24 +31,24 @@ struct unwind_architecture {
   const char *name; /* as in uname(2) */
 
   int registers;         /* number of registers in struct unwind_registers */
-  int general_registers; /* lower numbers can be instruction operands */
+  int general_registers; /* registers with lower numbers can be instruction operands */
   int sp, pc, frame_pointer;
-  int result;              /* holds function results, and exceptions on entry to their handlers */
-  int link;                /* receives the return address of a call; UNWIND_NO_REGISTER if calls push it on the stack */
-  int return_column;       /* the return address column of unwind tables */
+  int result; /* holds function results, and exceptions on entry to their handlers */
+  int link;   /* receives the return address of a call; UNWIND_NO_REGISTER if calls push it on the stack */
+  int return_column;
   int arguments[6];        /* registers that pass the arguments of system calls */
   uint64_t call_clobbered; /* registers that a call can change, one bit each */
 
   uint64_t entry_bytes; /* distance of the stack pointer below the canonical frame address at a function's entry */
   uint64_t red_zone;    /* bytes below the stack pointer that functions can use and signals preserve */
-  uint64_t function_alignment; /* alignment of function entries */
-  uint64_t instruction_bytes;  /* length of an instruction; 0 if it varies */
-  uint64_t signal_registers;   /* in a signal's return trampoline, distance of the saved registers above the stack
-                                  pointer, in order of their numbers; 0 if the trampoline has an unwind table entry */
-  uint64_t code_mask;          /* address bits of a code pointer; the other bits hold its pointer authentication code */
+  uint64_t function_alignment;
+  uint64_t instruction_bytes; /* length of an instruction; 0 if it varies */
+  uint64_t signal_registers;  /* in a signal's return trampoline, distance of the saved registers above the stack
+                                 pointer, in order of their numbers; 0 if the trampoline has an unwind table entry */
+  uint64_t code_mask;         /* address bits of a code pointer; the other bits hold its pointer authentication code */
 
-  /* Returns the kind of call that ends at RETURN_ADDRESS. CODE is the UNWIND_CALL_BYTES bytes before it. Sets *TARGET
-   * for a direct call. */
+  /* Returns the kind of call that ends at RETURN_ADDRESS. CODE is the UNWIND_CALL_BYTES bytes before that address. Sets
+   * *TARGET for a direct call. */
   enum unwind_call_kind (*call_before)(const uint8_t *code, uint64_t return_address, uint64_t *target);
 
   /* Whether the call that ends at RETURN_ADDRESS goes through the global offset table; sets *ENTRY to the address of
@@ -70,8 +70,8 @@ struct unwind_architecture {
   /* Whether the UNWIND_PROLOGUE_BYTES bytes of CODE begin a function that keeps a frame pointer. */
   bool (*begins_frame)(const uint8_t *code);
 
-  /* Whether a function ends within the LENGTH bytes of CODE and another one follows. Eight more bytes must be readable.
-   * True in case of doubt. */
+  /* Whether a function ends within the LENGTH bytes of CODE and another function follows. Eight more bytes must be
+   * readable. True in case of doubt. */
   bool (*function_ends)(const uint8_t *code, size_t length);
 
   /* Returns the length of the padding instruction at the beginning of CODE, or 0 if there is none. 16 bytes must be
@@ -79,7 +79,7 @@ struct unwind_architecture {
   size_t (*padding)(const uint8_t *code);
 
   /* Decodes the instruction at the beginning of CODE, which has CODE_BYTES bytes and lies at ADDRESS, into *COUNT
-   * operations (unwind_code.h). Returns its length in bytes, or 0 if the instruction is unknown. */
+   * operations (unwind_code.h). Returns the instruction's length in bytes, or 0 if it is unknown. */
   size_t (*decode)(const uint8_t *code, uint64_t address, struct code_operation *operations, int *count);
 };
 

@@ -9,8 +9,8 @@
 
 enum { CODE_REGISTERS = 32 };
 
-/* Number of bytes read to decode an instruction, twice the longest instruction, and the maximum number of operations of
- * one instruction. */
+/* Number of bytes read to decode an instruction (twice the longest instruction), and maximum number of operations of an
+ * instruction. */
 enum { CODE_BYTES = 32, CODE_OPERATIONS = 6 };
 
 enum code_kind {
@@ -46,10 +46,11 @@ struct code_operation {
   uint64_t target;
 };
 
-/* Whether KIND is a call. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline bool code_is_call(enum code_kind kind) { return kind >= CODE_CALL && kind <= CODE_CALL_FIXED; }
 
-/* Whether execution can continue at the instruction after one of KIND. Async-signal-safe: yes. Threads: any. */
+/* Whether execution can continue at the next instruction after an operation of KIND. Async-signal-safe: yes. Threads:
+ * any. */
 static inline bool code_goes_on(enum code_kind kind) {
   return kind != CODE_JUMP && kind != CODE_JUMP_GOT && kind != CODE_JUMP_ANYWHERE && kind != CODE_RETURN &&
          kind != CODE_END;

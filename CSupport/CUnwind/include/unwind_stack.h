@@ -8,20 +8,19 @@
 
 struct unwind_module {
   uint64_t start;
-  uint64_t end;          /* one past the highest */
+  uint64_t end;          /* one past the highest address */
   uint64_t eh_frame_hdr; /* address of .eh_frame_hdr; 0: none */
 };
 
-/* Access to the process that stacks belong to. Callbacks run on the unwinding thread and receive CONTEXT. */
+/* Access to the process whose stacks are unwound. Callbacks run on the unwinding thread and receive CONTEXT. */
 struct unwind_process {
-  /* Reads LENGTH bytes at ADDRESS into DESTINATION. Returns false if any of them cannot be read. */
+  /* Reads LENGTH bytes at ADDRESS into DESTINATION. Returns false if any byte cannot be read. */
   bool (*read)(void *context, uint64_t address, void *destination, size_t length);
   /* Finds the module that contains ADDRESS. Returns false if there is none. */
   bool (*find_module)(void *context, uint64_t address, struct unwind_module *module);
   void *context;
 };
 
-/* Maximum number of frames in a stack. */
 #define UNWIND_FRAMES_MAX 512
 
 /* Number of innermost frames kept of a deeper stack; the other kept frames are the outermost. */
@@ -31,7 +30,7 @@ struct unwind_process {
 enum unwind_frame_kind {
   UNWIND_PROGRAM_COUNTER = 0, /* the next instruction to run: symbolize the address itself */
   UNWIND_RETURN_ADDRESS = 1,  /* the instruction after a call: symbolize the address minus one */
-  /* Added from the language runtime's data, behind the frames of a task's synchronous code: */
+  /* Added from the language runtime's data, after the frames of a task's synchronous code: */
   UNWIND_ASYNC_CALLER = 2, /* where a caller resumes: symbolize the address itself */
   UNWIND_TASK_START = 3,   /* the return address of the outermost async frame, not a caller */
   UNWIND_CHILD_START = 4,  /* outermost return address of a child task; its parent's callers follow if known */
@@ -62,18 +61,18 @@ enum unwind_end {
 
 struct unwind_stack {
   struct unwind_frame *frames; /* provided by the caller with room for UNWIND_FRAMES_MAX; innermost first */
-  uint64_t *places;  /* NULL, or the stack address where each frame's address was found; 0: unknown. Room as FRAMES */
-  uint32_t count;    /* number of frames */
-  uint32_t left_out; /* number of frames omitted behind the first UNWIND_FRAMES_INNER */
-  uint32_t joined_from; /* index of the first frame taken from an earlier stack (cunwind_join); 0: none */
+  uint64_t *places;            /* NULL, or for each frame the stack address that held its address; 0: unknown */
+  uint32_t count;              /* number of frames */
+  uint32_t left_out;           /* number of frames omitted after the first UNWIND_FRAMES_INNER */
+  uint32_t joined_from;        /* index of the first frame taken from an earlier stack (cunwind_join); 0: none */
   enum unwind_end end;
   uint64_t unwind_ns; /* for measurements: time spent unwinding */
-  /* The outermost frame found. Its caller's data lies above its stack pointer. */
+  /* The outermost frame found: stack pointer, above which its caller's data lies, and frame pointer. */
   uint64_t last_sp;
-  uint64_t last_frame_pointer; /* its frame pointer; 0: unknown */
+  uint64_t last_frame_pointer; /* 0: unknown */
 };
 
-/* The work item that a stack belongs to. */
+/* The work item of a stack. */
 struct unwind_work_item {
   uint32_t slot, generation;
   uint64_t began_ns; /* 0: not a work item; its stacks are neither kept nor joined */

@@ -23,13 +23,12 @@ struct unwinder *cunwind_create(void *memory, const struct unwind_architecture *
  * one at a time for each unwinder. */
 void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_stack *stack);
 
-/* Keeps STACK, unwound from COPY with its places, if it is complete. Otherwise appends the frames of ITEM's kept stack
- * that are still live; STACK then records the index of the first joined frame, and ends as the kept stack does.
+/* Keeps STACK, unwound from COPY with its places, if STACK is complete. Otherwise appends the frames of ITEM's kept
+ * stack that are still live; STACK then records the index of the first joined frame, and ends as the kept stack does.
  *
- * Remnants of finished calls look like live frames. A frame is joined only if one of these proves that it is live:
- * calls further out that can have led to one function only; frame pointers further in that lead to it; or the absence
- * of any other return address between it and the end of the stack. Async-signal-safe: as cunwind_unwind. Threads: as
- * cunwind_unwind. */
+ * Remnants of finished calls look like live frames. A kept frame is joined only if one of these facts proves it live:
+ * outer calls can have led only to its function; inner frame pointers lead to the frame; or no other return address
+ * lies between the frame and the end of the stack. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 void cunwind_join(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_work_item item,
                   struct unwind_stack *stack);
 
@@ -41,8 +40,8 @@ void cunwind_begin_sample(struct unwinder *unwinder);
  * cunwind_unwind. */
 void cunwind_forget(struct unwinder *unwinder);
 
-/* Wipes cached memory of the process that can change without its module: other stacks and the heap. Async-signal-safe:
- * yes. Threads: as cunwind_unwind. */
+/* Wipes cached writable memory of the process: other stacks and the heap. Async-signal-safe: yes. Threads: as
+ * cunwind_unwind. */
 void cunwind_wipe(struct unwinder *unwinder);
 
 #endif

@@ -20,7 +20,7 @@ enum {
   RIP = 16,
   COUNT = 17,
 };
-_Static_assert(COUNT <= UNWIND_REGISTERS_MAX && RIP <= CODE_REGISTERS, "every register has its place");
+_Static_assert(COUNT <= UNWIND_REGISTERS_MAX && RIP <= CODE_REGISTERS, "every register fits");
 
 static int32_t signed_32(const uint8_t *bytes) {
   int32_t value;
@@ -36,8 +36,8 @@ static enum unwind_call_kind call_before(const uint8_t *code, uint64_t return_ad
     *target = return_address + (uint64_t)(int64_t)signed_32(end - 4);
     return UNWIND_CALL_DIRECT;
   }
-  /* FF /2: two to seven bytes, depending on the addressing mode. A prefix (41 for the upper registers) can precede
-   * it. */
+  /* FF /2: two to seven bytes, depending on the addressing mode. A prefix (41 for the upper registers) can precede the
+   * opcode. */
   for (int length = 2; length <= 7; length++) {
     const uint8_t *call = end - length;
     if (call[0] != 0xff || (call[1] >> 3 & 7) != 2)
@@ -98,8 +98,8 @@ static bool adjusts_stack(const uint8_t *code, const uint8_t *end) {
   return false;
 }
 
-/* Recognizes push %rbp; mov %rsp,%rbp; any pushes; an optional sub $n,%rsp. The distance is unknown if other
- * instructions stand in between. */
+/* Recognizes push %rbp; mov %rsp,%rbp; any pushes; an optional sub $n,%rsp. The distance is unknown with other
+ * instructions in between. */
 static bool frame_bytes(const uint8_t *code, uint64_t *bytes) {
   size_t at = landing_pad(code);
   if (code[at] != 0x55)

@@ -22,7 +22,7 @@ struct reading {
   int field;   /* the three bits of reg, which can extend the opcode */
   bool memory;
   bool relative; /* the address is relative to the next instruction */
-  int base;      /* of a memory operand; UNWIND_NO_REGISTER if there is none, or an index as well */
+  int base;      /* of a memory operand; UNWIND_NO_REGISTER without a base or with an index */
   int32_t displacement;
 };
 
@@ -33,7 +33,7 @@ static int32_t take_32(struct reading *reading) {
   return value;
 }
 
-/* ModRM, SIB and displacement. */
+/* Reads ModRM, SIB and displacement. */
 static void read_operands(struct reading *reading) {
   int modrm = *reading->at++, mode = modrm >> 6, low = modrm & 7;
   reading->field = modrm >> 3 & 7;

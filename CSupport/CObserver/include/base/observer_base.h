@@ -7,7 +7,7 @@
 
 #define OBSERVER_THREADS_MAX 16384
 
-/* Pending requests. A thread stopped while answering keeps its request until it continues. */
+/* Maximum number of pending requests. A thread stopped while answering keeps its request until it continues. */
 #define OBSERVER_REQUESTS_MAX 64
 
 #endif

@@ -1,4 +1,4 @@
-/* Capture: a signal handler that copies a thread's registers and stack, and the sampler's side of it.
+/* Capture: a signal handler that copies a thread's registers and stack, and the sampler's functions for it.
  *
  * A sampler sends a request, continues, and collects the answer in a later pass.
  *
@@ -19,37 +19,37 @@ enum observer_capture_status {
   OBSERVER_THREAD_GONE = 2,    /* not registered, or exited */
   OBSERVER_NO_ANSWER = 3,      /* not answered in time, or the signal is blocked */
   OBSERVER_NOT_SIGNALLED = 4,  /* the kernel refused the signal, or the stack has no room (observer_thread_room) */
-  OBSERVER_REQUESTS_STUCK = 5, /* all held by threads stopped while answering */
-  OBSERVER_NOT_BLOCKED = 6,    /* running: it cannot be read from outside */
+  OBSERVER_REQUESTS_STUCK = 5, /* all requests are held by threads stopped while answering */
+  OBSERVER_NOT_BLOCKED = 6,    /* running: cannot be read from outside */
   OBSERVER_STATE_UNKNOWN = 7,
   OBSERVER_NO_WORKER = 10, /* the work item waits for a thread */
   OBSERVER_HANDLER_REPLACED = 9,
   OBSERVER_SAMPLER_STOPPED = 11, /* the kernel blocks the sampler */
   OBSERVER_TASK_GONE = 12,       /* ended, or unknown */
-  OBSERVER_ASLEEP = 13,          /* it sleeps now: read it from outside */
+  OBSERVER_ASLEEP = 13,          /* asleep now: can be read from outside */
   OBSERVER_UNREADABLE = 8,       /* blocked, and unreadable from outside */
 };
 
 enum observer_send_when {
-  OBSERVER_SEND_WHEN_RUNNING = 0, /* when it next computes (observer_signal.h); never if timers are refused */
-  OBSERVER_SEND_SEEN_RUNNING = 1, /* when it computes, or immediately if timers are refused */
+  OBSERVER_SEND_WHEN_RUNNING = 0, /* when it next runs (observer_signal.h); never if timers are refused */
+  OBSERVER_SEND_SEEN_RUNNING = 1, /* when it runs, or immediately if timers are refused */
   OBSERVER_SEND_NOW = 2,          /* immediately: a system call might return early */
 };
 
-/* Maps room for copies of up to STACK_BYTES_MAX bytes in the calling thread's context: 128 KiB for each request and one
- * deeper stack. Returns 0 or an errno value. Async-signal-safe: no. Threads: any, while no capture of that context is
- * in progress. */
+/* Maps buffers for stack copies in the calling thread's context: up to 128 KiB for each request, and STACK_BYTES_MAX
+ * bytes for one deep stack. Returns 0 or an errno value. Async-signal-safe: no. Threads: any, while no capture of that
+ * context is in progress. */
 int observer_capture_prepare(size_t stack_bytes_max);
 
-/* Installs the handler, maps room (observer_capture_prepare), and captures the calling thread to bind the handler's
+/* Installs the handler, maps buffers (observer_capture_prepare), and captures the calling thread to bind the handler's
  * functions. Returns 0 or an errno value; ENOTSUP: unsupported architecture, ETIMEDOUT: the handler did not run,
  * ENOBUFS: the alternate stack is too small. Async-signal-safe: no. Threads: any, one at a time, while no capture is in
  * progress. */
 int observer_capture_start(size_t stack_bytes_max);
 
-/* Requests a copy of THREAD's registers and stack if it still works on ITEM of SLOT when it answers (NULL SLOT: on any
- * work). OBSERVER_CAPTURED: *INDEX must be passed to observer_capture_collect, once. Async-signal-safe: yes. Threads: a
- * sampler, in its own context. */
+/* Requests a copy of THREAD's registers and stack. The thread answers only if it still works on ITEM of SLOT (NULL
+ * SLOT: on any work). After OBSERVER_CAPTURED, *INDEX must be passed to observer_capture_collect, once.
+ * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 CLINUX_NO_LOCKS enum observer_capture_status observer_capture_send(struct observer_thread *thread,
                                                                    const struct observer_slot *slot, uint64_t item,
                                                                    enum observer_send_when when, uint32_t *index);
@@ -70,7 +70,7 @@ CLINUX_NO_LOCKS enum observer_capture_status observer_capture(struct observer_th
                                                               const struct observer_slot *slot, uint64_t item,
                                                               uint64_t timeout_ns, const struct stack_copy **copy);
 
-/* Releases the request of COPY, whose contents stay until observer_capture_wipe; a COPY without request is wiped.
+/* Releases the request of COPY. Its contents stay until observer_capture_wipe; a COPY without a request is wiped now.
  * Async-signal-safe: yes. Threads: the one that called observer_capture. */
 CLINUX_NO_LOCKS void observer_capture_release(const struct stack_copy *copy);
 

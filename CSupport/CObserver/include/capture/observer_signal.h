@@ -1,9 +1,9 @@
-/* Sends a thread a signal that does not disturb it (docs/internals/capture.md).
+/* Sends signals that do not disturb the receiving thread (docs/internals/capture.md).
  *
- * A signal makes many calls of a blocked thread return early, even with SA_RESTART (signal(7)). A timer on the thread's
- * CPU time therefore sends it, up to a kernel tick later, when the running thread returns to user mode (task_work,
- * Linux 5.9 and later on x86_64: CONFIG_POSIX_CPU_TIMERS_TASK_WORK). One call is not safe: io_uring_enter does task
- * work while it waits. */
+ * A signal makes many calls of a blocked thread return early, even with SA_RESTART (signal(7)). The signal is therefore
+ * sent by a timer on the thread's CPU time, up to a kernel tick later, when the running thread returns to user mode
+ * (task_work, Linux 5.9 and later on x86_64: CONFIG_POSIX_CPU_TIMERS_TASK_WORK). io_uring_enter(2) can still return
+ * early: it does task work while it waits. */
 #ifndef OBSERVER_SIGNAL_H
 #define OBSERVER_SIGNAL_H
 
@@ -11,7 +11,7 @@
 
 #define OBSERVER_NO_TIMER (-1)
 
-/* Sends SIGNAL with VALUE (si_code SI_TIMER) to thread TID, once, when it next computes. Returns 0 with *TIMER for
+/* Sends SIGNAL with VALUE (si_code SI_TIMER) to thread TID, once, when the thread next runs. Returns 0 with *TIMER for
  * observer_signal_cancel, or an errno value: ESRCH for no such thread, or the error of timer_create(2).
  * Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS int observer_signal_when_running(pid_t tid, int signal, uint64_t value, int *timer);
@@ -19,7 +19,7 @@ CLINUX_NO_LOCKS int observer_signal_when_running(pid_t tid, int signal, uint64_t
 /* Cancels an unsent signal; no effect for OBSERVER_NO_TIMER. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS void observer_signal_cancel(int timer);
 
-/* How our signal can arrive. */
+/* Forms in which our signal can arrive. */
 enum observer_signal_mark {
   OBSERVER_SIGNAL_TIMED = 0,  /* SI_TIMER, with its value */
   OBSERVER_SIGNAL_QUEUED = 1, /* SI_QUEUE, with its value; all zero if RLIMIT_SIGPENDING is exhausted */

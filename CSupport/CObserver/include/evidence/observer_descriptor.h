@@ -1,6 +1,5 @@
-/* The descriptor or path of a blocked thread's system call, and the kernel's name for its file. Only the link
- * in /proc is read: calls on a socket or pipe could wait for its lock, which a thread can hold while it waits for
- * memory. */
+/* The descriptor or path of a blocked thread's system call, and the kernel's name for its file. Only the link in /proc
+ * is read: calls on a socket or pipe could wait for a lock whose owner waits for memory. */
 #ifndef OBSERVER_DESCRIPTOR_H
 #define OBSERVER_DESCRIPTOR_H
 
@@ -11,7 +10,7 @@ enum { OBSERVER_TARGET_BYTES = 112 };
 struct observer_descriptor {
   int32_t number;                     /* -1: unknown */
   uint32_t target_bytes;              /* 0: not available */
-  bool is_cut;                        /* only the end fits */
+  bool is_cut;                        /* the beginning is missing */
   char target[OBSERVER_TARGET_BYTES]; /* a path, or "socket:[4711]" */
 };
 

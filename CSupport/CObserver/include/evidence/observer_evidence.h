@@ -37,7 +37,7 @@ struct observer_evidence {
   uint64_t turns; /* number of times on a CPU; 0: unknown */
   bool has_arguments;
   uint64_t arguments[6];
-  uint32_t word_count; /* from the awaited one on (futex(2)) */
+  uint32_t word_count; /* from the awaited word on (futex(2)) */
   uint32_t words[OBSERVER_WORDS_MAX];
   uint32_t kernel_function_bytes; /* 0: unknown, or implied by the call */
   char kernel_function[OBSERVER_KERNEL_FUNCTION_BYTES];
@@ -56,14 +56,14 @@ struct observer_evidence_times {
   struct observer_surroundings surroundings;
 };
 
-/* Sets the counters' files of the process's control group: GROUPS cpu.stat files (of the group and those around it),
+/* Sets the counters' files of the process's control group: GROUPS cpu.stat files (of the group and its ancestors),
  * memory.pressure, io.pressure, memory.stat, and memory.events (version 1: memory.failcnt). Async-signal-safe: no.
  * Threads: the recorder, once. */
 void observer_evidence_know(const char *const *cpu_stats, uint32_t groups, const char *memory_pressure,
                             const char *io_pressure, const char *memory_stat, const char *memory_limit, uint32_t cpus);
 
-/* Reads the evidence of thread TID with the status SEEN, right after its stack, for SLOT. Async-signal-safe: yes.
- * Threads: a sampler, which the kernel is allowed to block. */
+/* Reads the evidence of thread TID, whose status is SEEN, for SLOT. Must be called right after the stack is copied.
+ * Async-signal-safe: yes. Threads: a sampler, which the kernel is allowed to block. */
 CLINUX_NO_LOCKS void observer_evidence_read(int32_t tid, uint32_t slot, const struct observer_thread_status *seen,
                                             struct observer_evidence_times *times, struct observer_evidence *evidence);
 

@@ -26,7 +26,7 @@ struct observer_lock {
   bool is_queues; /* might be a queue: the owner's offset is not known yet */
 };
 
-/* Threads, each waiting for the next. */
+/* A chain of threads, each waiting for the next. */
 enum { OBSERVER_LOCK_CHAIN_MAX = 8 };
 struct observer_lock_chain {
   uint32_t count;
@@ -43,8 +43,8 @@ struct observer_holders {
   uint64_t next_ns[OBSERVER_HOLDERS_MAX];
 };
 
-/* Whether lock owner TID can be sampled at NOW_NS, at least a millisecond after its last sample. Async-signal-safe:
- * yes. Threads: the sampler that owns HOLDERS. */
+/* Whether lock owner TID can be sampled at NOW_NS, at least a millisecond after its last sample. If so, records NOW_NS.
+ * Async-signal-safe: yes. Threads: the sampler that owns HOLDERS. */
 CLINUX_NO_LOCKS bool observer_holders_take(struct observer_holders *holders, int32_t tid, uint64_t now_ns);
 
 /* Delays the next sample of TID, which has not answered. Async-signal-safe: yes. Threads: the sampler that owns
@@ -55,12 +55,12 @@ CLINUX_NO_LOCKS void observer_holders_rest(struct observer_holders *holders, int
  * Async-signal-safe: yes. Threads: any, once. */
 void observer_lock_know_queues(uint32_t owner_offset, uint32_t target_offset);
 
-/* Determines the offset of the ID in a thread's descriptor, for owners of streams. Async-signal-safe: no. Threads:
- * any. */
+/* Checks the expected offset of the ID in a thread's descriptor, needed for owners of streams. Async-signal-safe: no.
+ * Threads: any. */
 void observer_lock_know_threads(void);
 
-/* Finds the lock with an owner that thread TID, blocked in CALL with ARGUMENTS, waits for; OBSERVER_LOCK_NONE: none.
- * Async-signal-safe: yes. Threads: any that can read memory. */
+/* Finds the owned lock for which thread TID waits in CALL with ARGUMENTS; OBSERVER_LOCK_NONE: none. Async-signal-safe:
+ * yes. Threads: any that can read memory. */
 CLINUX_NO_LOCKS void observer_lock_find(int32_t tid, int64_t call, const uint64_t arguments[6],
                                         struct observer_lock *lock);
 

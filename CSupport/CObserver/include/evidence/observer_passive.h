@@ -1,5 +1,5 @@
-/* Reads a blocked thread from outside. Its stack does not change, and /proc/self/task/TID/syscall contains its system
- * call, program counter and stack pointer (proc(5)). */
+/* Reads a blocked thread from outside. A blocked thread's stack does not change, and /proc/self/task/TID/syscall
+ * contains its system call, program counter and stack pointer (proc(5)). */
 #ifndef OBSERVER_PASSIVE_H
 #define OBSERVER_PASSIVE_H
 
@@ -35,17 +35,17 @@ CLINUX_NO_LOCKS void observer_awaited_path(const struct observer_thread_status *
 CLINUX_NO_LOCKS void observer_awaited_lock(int32_t tid, const struct observer_thread_status *status,
                                            struct observer_lock *lock);
 
-/* Parses TEXT, LENGTH bytes of that /proc file. Async-signal-safe: yes. Threads: any. */
+/* Parses TEXT, LENGTH bytes of /proc/self/task/TID/syscall. Async-signal-safe: yes. Threads: any. */
 struct observer_thread_status observer_thread_status_parse(const char *text, size_t length);
 
-/* Maps room for copies of up to STACK_BYTES_MAX bytes, after observer_capture_prepare. Returns 0 or an errno value.
+/* Maps a buffer for copies of up to STACK_BYTES_MAX bytes, after observer_capture_prepare. Returns 0 or an errno value.
  * Async-signal-safe: no. Threads: any, one at a time, while no capture is in progress. */
 int observer_passive_start(size_t stack_bytes_max);
 
-/* Sets *SEEN to THREAD's status and, if it is blocked and works on ITEM of SLOT (NULL SLOT: on any work), copies its
- * stack. OBSERVER_CAPTURED: *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs, or ran during
- * the copy. OBSERVER_STATE_UNKNOWN: not dumpable, or no /proc. Async-signal-safe: yes. Threads: a sampler, in its own
- * context. */
+/* Sets *SEEN to THREAD's status. Copies the stack if the thread is blocked and works on ITEM of SLOT (NULL SLOT: on any
+ * work). OBSERVER_CAPTURED: *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs, or ran during
+ * the copy. OBSERVER_STATE_UNKNOWN: the process is not dumpable, or /proc is not mounted. Async-signal-safe: yes.
+ * Threads: a sampler, in its own context. */
 CLINUX_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
                                                                         const struct observer_slot *slot, uint64_t item,
                                                                         struct observer_thread_status *seen,

@@ -1,14 +1,14 @@
-/* The number of items waiting in a libdispatch queue, a linked list of undocumented layout, determined with a test
- * queue. */
+/* Counts the items that wait in a libdispatch queue. The layout of its linked list is undocumented; a test queue
+ * reveals it. */
 #ifndef OBSERVER_QUEUE_H
 #define OBSERVER_QUEUE_H
 
 #include "base/observer_base.h"
 
 struct observer_queue_layout {
-  int32_t last;       /* offset of the last item's word from the first item's, in bytes */
+  int32_t last;       /* byte offset from the pointer to the first item to the pointer to the last */
   uint32_t next;      /* offset of the link to the next item, in bytes; 0: unknown */
-  uint64_t uncounted; /* the main queue's first item, unlinked with the others */
+  uint64_t uncounted; /* FIRST_ADDRESS of the main queue, whose items are unlinked all at once */
 };
 
 /* Sets the layout permanently. Async-signal-safe: yes. Threads: any, once. */
@@ -20,7 +20,7 @@ enum { OBSERVER_WAITING_MAX = 1000 };
  * list changes too fast. Async-signal-safe: yes. Threads: any that can read memory. */
 CLINUX_NO_LOCKS uint32_t observer_queue_count(const struct observer_queue_layout *layout, uint64_t first_address);
 
-/* Counts with the set layout; 0: none is set. */
+/* observer_queue_count with the set layout; 0 if no layout is set. */
 CLINUX_NO_LOCKS uint32_t observer_queue_waiting(uint64_t first_address);
 
 /* Returns the queue whose item the calling thread runs; 0: unknown. Async-signal-safe: yes. Threads: any. */

@@ -1,8 +1,8 @@
 /* Scopes whose time does not count, and their total time. Scopes can be nested, and can begin and end on any thread.
  *
- * The sum is one word: the time of all closed scopes. While a scope is open, the first one's begin has been subtracted,
- * so the word is negative and the sum is the word plus the present time. If one thread opens the first scope while
- * another closes the last one, the sum is invalid until both have added; a count of such threads reveals this. */
+ * The sum is one word: the total time of closed scopes. Opening the first scope subtracts its begin time: while a scope
+ * is open, the word is negative, and the total is the word plus the current time. The word is invalid while one thread
+ * opens the first scope and another closes the last; a count of threads about to change the word detects this. */
 #ifndef OBSERVER_EXEMPT_H
 #define OBSERVER_EXEMPT_H
 
@@ -30,8 +30,8 @@ static inline void observer_exemption_begin(struct observer_exemption *exemption
       return;
     next = depth + 1;
     if ((depth & OBSERVER_EXEMPT_DEPTH_MASK) == 0) {
-      /* Before the scope is open: scopes of other threads since then count twice, which only reduces the counted
-       * time. */
+      /* Read before the scope opens: scopes that other threads open meanwhile count twice, which only reduces measured
+       * ages. */
       now = clinux_clock_ns();
       next += OBSERVER_EXEMPT_SETTLING;
     }
@@ -43,7 +43,8 @@ static inline void observer_exemption_begin(struct observer_exemption *exemption
   atomic_fetch_sub_explicit(&exemption->depth, OBSERVER_EXEMPT_SETTLING, memory_order_release);
 }
 
-/* Closes a scope of OWNER, if one is open. Returns whether it was the last. Async-signal-safe: yes. Threads: any. */
+/* Closes a scope of OWNER, if one is open. Returns whether no scope is open now. Async-signal-safe: yes. Threads:
+ * any. */
 static inline bool observer_exemption_end(struct observer_exemption *exemption, uint32_t owner) {
   uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_relaxed), next;
   do {
@@ -81,7 +82,7 @@ static inline bool observer_exemption_retire(struct observer_exemption *exemptio
   return true;
 }
 
-/* Gives the retired EXEMPTION the owner OWNER. Async-signal-safe: yes. Threads: one at a time. */
+/* Sets the owner of the retired EXEMPTION. Async-signal-safe: yes. Threads: one at a time. */
 static inline void observer_exemption_configure(struct observer_exemption *exemption, uint32_t owner) {
   atomic_store_explicit(&exemption->depth, (uint64_t)owner << OBSERVER_EXEMPT_OWNER_SHIFT, memory_order_release);
 }

@@ -8,15 +8,15 @@
 
 struct observer_owners {
   _Atomic int32_t tids[OBSERVER_OWNERS_MAX]; /* 0: free */
-  _Atomic uint32_t used;                     /* later places were never used */
+  _Atomic uint32_t used;                     /* later entries were never used */
 };
 
-/* Sets the owners to these COUNT threads; threads without a place are omitted. Async-signal-safe: yes. Threads: any,
- * one at a time. */
+/* Sets the owners to the COUNT threads TIDS, up to OBSERVER_OWNERS_MAX. Async-signal-safe: yes. Threads: any, one at a
+ * time. */
 void observer_owners_set(struct observer_owners *owners, const int32_t *tids, size_t count);
 
-/* Return the number of places used so far, the thread at PLACE (0: none), and the address of its ID. Async-signal-safe:
- * yes. Threads: any. */
+/* Return the number of entries used so far, the thread in entry PLACE (0: none), and the address of the thread's ID.
+ * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint32_t observer_owners_used(const struct observer_owners *owners) {
   return atomic_load_explicit(&owners->used, memory_order_acquire);
 }

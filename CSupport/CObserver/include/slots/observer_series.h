@@ -1,11 +1,11 @@
-/* Counters of a source, for metrics: they only grow, without locks. A reader might see a latency in its bucket before
- * it is in the sum. */
+/* Counters of a source, for metrics. They use no locks and only grow. A reader might see a latency in its bucket before
+ * the sum includes it. */
 #ifndef OBSERVER_SERIES_H
 #define OBSERVER_SERIES_H
 
 #include "base/observer_base.h"
 
-/* Buckets with an upper bound; one more holds longer times. */
+/* Number of buckets with an upper bound; one more bucket holds longer times. */
 enum { OBSERVER_HISTOGRAM_BOUNDS = 22 };
 
 /* Returns the upper bound of BUCKET in nanoseconds, 100 µs to 1,000 s; UINT64_MAX for the last. Async-signal-safe: yes.
@@ -36,7 +36,7 @@ struct observer_series {
 
 _Static_assert(sizeof(struct observer_series) % 64 == 0, "two series that are aligned to 64 bytes share no cache line");
 
-/* Add COUNT to WORD, and return its number. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_count(_Atomic uint64_t *word, uint64_t count) {
   atomic_fetch_add_explicit(word, count, memory_order_relaxed);
 }
@@ -52,7 +52,7 @@ static inline CLINUX_NO_LOCKS uint32_t observer_histogram_bucket(uint64_t time_n
   return bucket;
 }
 
-/* Count TIME_NS, and return the sum of times and the count in BUCKET. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_histogram_add(struct observer_histogram *histogram, uint64_t time_ns) {
   observer_count(&histogram->counts[observer_histogram_bucket(time_ns)], 1);
   observer_count(&histogram->sum_ns, time_ns);
@@ -65,8 +65,7 @@ static inline CLINUX_NO_LOCKS uint64_t observer_histogram_count(const struct obs
   return bucket <= OBSERVER_HISTOGRAM_BOUNDS ? observer_counted(&histogram->counts[bucket]) : 0;
 }
 
-/* Count a probe's latency, a stall's end, a stall, a hang, a sample, and COUNT lost samples. Async-signal-safe: yes.
- * Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_series_probe(struct observer_series *series, uint64_t latency_ns) {
   observer_histogram_add(&series->latencies, latency_ns);
 }

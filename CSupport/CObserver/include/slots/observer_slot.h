@@ -1,12 +1,12 @@
-/* Target slots: which thread works on what since when.
+/* Slots: the current work item of each target, its thread and its begin.
  *
  * A slot belongs to one watched loop or section. The watched thread marks the begin of a work item with two stores and
- * its end with one load and one store, without a system call or lock, except that a thread's first mark registers it.
+ * its end with one load and one store, without system calls or locks. A thread's first mark also registers the thread.
  * Slots are never freed, so a mark is harmless after the watchdog has stopped.
  *
- * A work item is identified by the time of its begin: exact with a short threshold (observer_slot_needs_exact),
- * otherwise coarse, which is cheaper. Coarse work items of one kernel tick have the same identity, which is harmless
- * because the clock's lag is longer. */
+ * A work item is identified by its begin time: exact if the threshold is short (observer_slot_needs_exact), otherwise
+ * coarse, which is cheaper. Coarse work items of one kernel tick share an identity. This is harmless, because the
+ * assumed clock lag is longer than a tick. */
 #ifndef OBSERVER_SLOT_H
 #define OBSERVER_SLOT_H
 
@@ -16,7 +16,7 @@
 #include "slots/observer_owners.h"
 #include "slots/observer_thread.h"
 
-/* began_ns between work items. */
+/* Value of began_ns between work items. */
 #define OBSERVER_IDLE UINT64_C(0)
 
 /* Set in a coarse begin time, clear in an exact one. */
@@ -25,7 +25,7 @@
 /* A threshold below this multiple of the coarse clock's lag is short: one second at 250 ticks per second. */
 #define OBSERVER_SHORT_IN_ERRORS UINT64_C(125)
 
-/* In words of eight bytes. */
+/* Length of a label in words of eight bytes. */
 enum { OBSERVER_LABEL_WORDS = 7 };
 
 struct observer_slot {
@@ -47,21 +47,21 @@ struct observer_slot {
   _Atomic uint32_t generation;         /* changes with each new owner; 0: never owned */
   _Atomic uint32_t polled;             /* 1: turns of a loop, which do not notify the monitor */
   _Atomic uint64_t suspicion_ns;       /* age at which sampling begins */
-  _Atomic uint64_t threshold_ns;       /* age of a stall */
+  _Atomic uint64_t threshold_ns;       /* age at which work is a stall */
   _Atomic uint64_t early_interval_ns;  /* before the threshold */
-  _Atomic uint64_t interval_ns;        /* after it */
+  _Atomic uint64_t interval_ns;        /* after the threshold */
   _Atomic uint64_t owner;              /* union observer_owner */
   _Atomic uint64_t queue_head_address; /* of a word that changes when waiting work starts; 0: none */
-  _Atomic uint64_t unwatched_ns;       /* age when its watch began */
+  _Atomic uint64_t unwatched_ns;       /* age of the work item when its watch began */
 
-  /* The owner's text about the work item. The state, from the top: the owner's generation, 32 bits; changes, 24 bits,
-   * odd during a change; length in bytes. */
+  /* The owner's text about the work item. The state, from the top: the owner's generation, 32 bits; number of changes,
+   * 24 bits, odd during a change; length in bytes. */
   _Atomic uint64_t label_state;
   _Atomic uint64_t label[OBSERVER_LABEL_WORDS];
 
   struct observer_exemption exemption;
 
-  /* Written by the marking thread: 1: not a stall for now. */
+  /* Written by the marking thread. 1: currently not a stall. */
   _Atomic uint32_t deferred;
 
   /* Written by the Swift layer while the slot is not marked. */
@@ -109,7 +109,7 @@ struct observer_label {
 };
 
 /* Returns the process's table of OBSERVER_SLOTS_MAX slots, or NULL if there is no memory. A child of fork(2) has its
- * own. Async-signal-safe: no (the first call maps memory). Threads: any. */
+ * own table. Async-signal-safe: no (the first call maps memory). Threads: any. */
 struct observer_slot *observer_slot_table(void);
 
 /* Returns the table, or NULL if it has not been created. Async-signal-safe: yes. Threads: any. */
@@ -143,8 +143,8 @@ static inline void observer_slot_begin_for(struct observer_slot *slot, struct ob
   atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Marks a begin at BEGAN_NS, UNWATCHED_NS before its watch, for the owners in the slot. Async-signal-safe: yes.
- * Threads: any, one at a time for each slot. */
+/* Marks a begin at BEGAN_NS for the slot's owners. The watch began UNWATCHED_NS later. Async-signal-safe: yes. Threads:
+ * any, one at a time for each slot. */
 static inline CLINUX_NO_LOCKS void observer_slot_begin_since(struct observer_slot *slot, uint64_t began_ns,
                                                              uint64_t unwatched_ns) {
   atomic_store_explicit(&slot->unwatched_ns, unwatched_ns, memory_order_relaxed);
@@ -152,14 +152,14 @@ static inline CLINUX_NO_LOCKS void observer_slot_begin_since(struct observer_slo
   atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Sets whether SLOT's work item is not a stall for now, because the work that it blocks owns the stall.
- * Async-signal-safe: yes. Threads: any, one at a time for each slot. */
+/* Sets whether SLOT's work item is deferred: currently not a stall, because the stall belongs to the work that it
+ * blocks. Async-signal-safe: yes. Threads: any, one at a time for each slot. */
 static inline CLINUX_NO_LOCKS void observer_slot_defer(struct observer_slot *slot, bool is_deferred) {
   atomic_store_explicit(&slot->deferred, is_deferred, memory_order_relaxed);
 }
 
-/* Begins and ends an exempt scope of GENERATION. The end returns whether it was the last: the monitor has planned no
- * tick. Async-signal-safe: yes. Threads: any. */
+/* Begin and end an exempt scope of GENERATION. The end returns whether no scope is open now: the monitor has then
+ * planned no tick. Async-signal-safe: yes. Threads: any. */
 static inline void observer_slot_exempt(struct observer_slot *slot, uint32_t generation) {
   observer_exemption_begin(&slot->exemption, generation);
 }
@@ -186,8 +186,8 @@ static inline CLINUX_NO_LOCKS uint64_t observer_label_hash(const struct observer
   return hash;
 }
 
-/* Returns the ID of the working thread of a slot with TID_ADDRESS; 0: none, or unreadable. Async-signal-safe: yes.
- * Threads: any that observes. */
+/* Returns the working thread's ID, stored at TID_ADDRESS; 0: none, or unreadable. Async-signal-safe: yes. Threads: any
+ * that observes. */
 CLINUX_NO_LOCKS int32_t observer_slot_owner(uint64_t tid_address);
 
 /* Returns a hash of the word at QUEUE_HEAD_ADDRESS, for comparison; 0: unreadable. Async-signal-safe: yes. Threads: a
@@ -199,15 +199,14 @@ CLINUX_NO_LOCKS uint32_t observer_slot_queue_head(uint64_t queue_head_address);
 void observer_slot_set_addresses(struct observer_slot *slot, uint64_t tid_address, uint64_t queue_head_address);
 void observer_slot_set_owners(struct observer_slot *slot, const struct observer_owners *owners);
 
-/* Sets the address of the head of the queue of SLOT's owners. Async-signal-safe: yes. Threads: any, while SLOT has its
- * owner. */
+/* Sets the queue head address of SLOT's owners. Async-signal-safe: yes. Threads: any, while SLOT has its owner. */
 void observer_slot_set_queue_head(struct observer_slot *slot, uint64_t queue_head_address);
 
 /* Sets TASK with the number ID (observer_swift_task.h) as the worker of the unmarked SLOT. Async-signal-safe: yes.
  * Threads: as observer_slot_configure. */
 void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t id);
 
-/* Whether an end time was requested since SLOT got its owner: the work item might have been reported.
+/* Whether an end time was requested since SLOT got its owner, so a work item might have been reported.
  * Async-signal-safe: yes. Threads: any. */
 static inline bool observer_slot_end_time_was_wanted(const struct observer_slot *slot) {
   /* Pairs with observer_slot_want_end_time: either the monitor sees the end, or this function sees the request. */
@@ -223,7 +222,7 @@ static inline CLINUX_NO_LOCKS void observer_slot_end(struct observer_slot *slot)
   atomic_store_explicit(&slot->began_ns, OBSERVER_IDLE, memory_order_release);
 }
 
-/* Whether THRESHOLD_NS needs exact begins. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline bool observer_slot_needs_exact(uint64_t threshold_ns) {
   return threshold_ns < OBSERVER_SHORT_IN_ERRORS * clinux_clock_coarse_error_ns();
 }
@@ -238,7 +237,7 @@ static inline CLINUX_NO_LOCKS uint64_t observer_slot_work_item(const struct obse
   return atomic_load_explicit(&slot->began_ns, memory_order_acquire);
 }
 
-/* Returns the thread that SLOT names; NULL: none, or exited. Async-signal-safe: yes. Threads: any. */
+/* Returns the thread recorded in SLOT; NULL: none, or exited. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS struct observer_thread *observer_slot_thread(const struct observer_slot *slot) {
   return atomic_load_explicit(&slot->thread, memory_order_acquire);
 }
@@ -246,7 +245,7 @@ static inline CLINUX_NO_LOCKS struct observer_thread *observer_slot_thread(const
 /* Reads SLOT without tearing; idle if it changes meanwhile. Async-signal-safe: yes. Threads: any that observes. */
 CLINUX_NO_LOCKS struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slot);
 
-/* Requests the exact end time of ITEM. Returns false if SLOT has moved on. Async-signal-safe: yes. Threads: the
+/* Requests the exact end time of ITEM. Returns false if ITEM has ended. Async-signal-safe: yes. Threads: the
  * monitor. */
 CLINUX_NO_LOCKS bool observer_slot_want_end_time(struct observer_slot *slot, uint64_t item);
 
@@ -268,7 +267,7 @@ uint32_t observer_slot_configure(struct observer_slot *slot, struct observer_lim
  * observer_slot_configure. */
 void observer_slot_limit(struct observer_slot *slot, struct observer_limits limits);
 
-/* Return the ages at which work items are suspected (UINT64_MAX: never) and are stalls, also while deferred.
+/* Return the ages at which a work item is suspected (UINT64_MAX: never) and is a stall, without regard to deferral.
  * Async-signal-safe: yes. Threads: any. */
 static inline uint64_t observer_slot_suspicion_ns(const struct observer_slot *slot) {
   return atomic_load_explicit(&slot->suspicion_ns, memory_order_relaxed);
@@ -277,8 +276,8 @@ static inline uint64_t observer_slot_threshold_ns(const struct observer_slot *sl
   return atomic_load_explicit(&slot->threshold_ns, memory_order_relaxed);
 }
 
-/* Makes the monitor ignore SLOT until it is configured again; its generation stays. Async-signal-safe: yes. Threads: as
- * observer_slot_configure. */
+/* Makes the monitor ignore SLOT until SLOT is configured again; the generation stays. Async-signal-safe: yes. Threads:
+ * as observer_slot_configure. */
 void observer_slot_disable(struct observer_slot *slot);
 
 #endif

@@ -1,11 +1,11 @@
-/* Ongoing stalls, reported by the monitor to the escalation thread, one entry for each slot. Names are in static
- * memory, for readers without the allocator. */
+/* Ongoing stalls, reported by the monitor to the escalation thread, one entry for each slot. Names are part of the
+ * table, so readers need no allocator. */
 #ifndef OBSERVER_STALL_H
 #define OBSERVER_STALL_H
 
 #include "base/observer_base.h"
 
-/* In words of eight bytes. */
+/* Length of a name in words of eight bytes. */
 enum { OBSERVER_NAME_WORDS = 12 };
 
 struct observer_stall {
@@ -14,7 +14,7 @@ struct observer_stall {
   _Atomic uint64_t age_ns;
   _Atomic uint64_t threshold_ns;
   _Atomic uint64_t suspected_ns;
-  _Atomic uint64_t suspected_cpu; /* then; 0: unknown */
+  _Atomic uint64_t suspected_cpu; /* CPU time at suspected_ns; 0: unknown */
   _Atomic int32_t tid;            /* seen last; 0: unknown */
 
   /* Written by the disk thread. */
@@ -39,16 +39,16 @@ struct observer_stall_snapshot {
 };
 
 /* Returns the process's table of OBSERVER_SLOTS_MAX entries, or NULL if there is no memory. A child of fork(2) has its
- * own. Async-signal-safe: no (the first call maps memory). Threads: any. */
+ * own table. Async-signal-safe: no (the first call maps memory). Threads: any. */
 struct observer_stall *observer_stall_table(void);
 
 /* Returns the table, or NULL if it has not been created. Async-signal-safe: yes. Threads: any. */
 struct observer_stall *observer_stall_table_if_any(void);
 
-/* Returns the number of leading entries that ever had a stall. Async-signal-safe: yes. Threads: any. */
+/* Returns the index after the last entry that ever had a stall. Async-signal-safe: yes. Threads: any. */
 uint32_t observer_stall_used(void);
 
-/* Clears ENTRY except its name, for another watchdog or owner. Async-signal-safe: yes. Threads: any, while the monitor
+/* Clears the stall in ENTRY, for another watchdog or owner. Async-signal-safe: yes. Threads: any, while the monitor
  * does not read the slot's work item. */
 void observer_stall_reset(struct observer_stall *entry);
 
@@ -56,8 +56,8 @@ void observer_stall_reset(struct observer_stall *entry);
  * characters. Async-signal-safe: yes. Threads: the slot's owner. */
 void observer_stall_set_name(struct observer_stall *entry, uint32_t kind, const char *text, size_t bytes);
 
-/* Records the time and the CPU time of thread TID, whose work is suspected. Async-signal-safe: yes. Threads: the
- * monitor, a sampler. */
+/* Records that work on thread TID is suspected, with the current time and the thread's CPU time. Async-signal-safe:
+ * yes. Threads: the monitor, a sampler. */
 CLINUX_NO_LOCKS void observer_stall_suspect(struct observer_stall *entry, int32_t tid);
 
 /* Records that ITEM is stalled on thread TID. Returns whether ITEM is new. Async-signal-safe: yes. Threads: the
@@ -95,7 +95,7 @@ static inline CLINUX_NO_LOCKS char observer_stall_name_byte(const struct observe
   return index >= 0 && index < (long)view->name_bytes ? view->name[index] : '\0';
 }
 
-/* Reads ENTRY; not stalled if it changes meanwhile. Async-signal-safe: yes. Threads: any. */
+/* Reads ENTRY; without a stall if ENTRY changes meanwhile. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS void observer_stall_read(const struct observer_stall *entry, struct observer_stall_snapshot *view);
 
 /* Returns ITEM's age in SLOT; 0: not stalled. Async-signal-safe: yes. Threads: any. */

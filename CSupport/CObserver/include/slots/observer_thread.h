@@ -1,5 +1,5 @@
-/* Threads that watched work runs on. A thread registers itself when it first marks work, and a thread-exit hook
- * deregisters it. Entries are never freed, so pointers stay readable; an exited thread's entry is reused, unless it is
+/* Threads that run watched work. A thread registers itself when it first marks work, and a thread-exit hook deregisters
+ * it. Entries are never freed, so pointers to them stay readable. An exited thread's entry is reused, unless it is
  * held. */
 #ifndef OBSERVER_THREAD_H
 #define OBSERVER_THREAD_H
@@ -19,7 +19,7 @@ enum observer_thread_state {
 enum observer_thread_room {
   OBSERVER_ROOM_ENOUGH = 0,
   OBSERVER_ROOM_LACKING = 1, /* sent no signal */
-  OBSERVER_ROOM_UNKNOWN = 2, /* not registered: observer_thread_can_answer */
+  OBSERVER_ROOM_UNKNOWN = 2, /* not registered: see observer_thread_can_answer */
 };
 
 /* STATE is changed by the thread (LIVE) and by holders; the other fields are written before LIVE and stay until
@@ -33,10 +33,10 @@ struct observer_thread {
   _Atomic uint64_t stack_low;         /* 0: unknown */
   _Atomic uint64_t stack_high;        /* one past its end; 0: unknown */
   _Atomic uint32_t room;              /* an observer_thread_room */
-  uint8_t *alternate;                 /* given to the thread, with its guard page, or NULL; thread-owned */
+  uint8_t *alternate;                 /* stack made for the thread, with guard page, or NULL; thread-owned */
   size_t alternate_bytes;             /* thread-owned */
-  _Atomic uint64_t kept_out_until_ns; /* assumed to block our signal until then; 0: never; sampler-owned */
-  _Atomic uint64_t let_in_ns;         /* last seen not blocking it, after running; sampler-owned */
+  _Atomic uint64_t kept_out_until_ns; /* until then assumed to block our signal; 0: never; sampler-owned */
+  _Atomic uint64_t let_in_ns;         /* last seen running without blocking our signal; sampler-owned */
 };
 
 extern _Thread_local struct observer_thread *observer_thread_self;
@@ -47,18 +47,18 @@ void observer_thread_at_exit(void (*ends)(struct observer_thread *thread));
 
 #define OBSERVER_SIGNAL SIGPROF
 
-/* How long an observed signal mask is assumed to hold. */
+/* Time for which an observed signal mask is assumed to be unchanged. */
 #define OBSERVER_MASK_KNOWN_NS UINT64_C(10000000000)
 
 /* Stack use of our handler without the kernel's frame. */
 #define OBSERVER_HANDLER_STACK_BYTES 2048
 
-/* Stacks up to this size can be in use up to the last KiB. */
+/* Stacks up to this size might have no space left for our handler. */
 #define OBSERVER_SMALL_STACK_BYTES (256 << 10)
 
-/* Registers the calling thread; gives a small stack an alternate signal stack. Returns its entry, or NULL if
- * OBSERVER_THREADS_MAX threads are registered or there is no memory: its work is then observed without stacks.
- * Async-signal-safe: no (locks, can allocate). Threads: any watched thread, for itself. */
+/* Registers the calling thread, with an alternate signal stack if its stack is small. Returns the entry. NULL:
+ * OBSERVER_THREADS_MAX threads are registered, or there is no memory; the thread's work is then observed without
+ * stacks. Async-signal-safe: no (locks, can allocate). Threads: any watched thread, for itself. */
 struct observer_thread *observer_thread_register(void);
 
 /* Returns the calling thread's entry, registering it on the first call. Async-signal-safe: no. Threads: any watched
@@ -76,8 +76,8 @@ static inline CLINUX_NO_LOCKS int32_t observer_thread_id(const struct observer_t
   return observer_thread_is_live(thread) ? atomic_load_explicit(&thread->tid, memory_order_relaxed) : 0;
 }
 
-/* Return the entry's use number, and whether its thread still has that use and has not exited. Async-signal-safe: yes.
- * Threads: any. */
+/* Return the number of THREAD's current use, and whether that is still USE and the thread has not exited.
+ * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint32_t observer_thread_use(const struct observer_thread *thread) {
   return atomic_load_explicit(&thread->use, memory_order_acquire);
 }
@@ -90,12 +90,12 @@ static inline CLINUX_NO_LOCKS bool observer_thread_is_still(const struct observe
 CLINUX_NO_LOCKS bool observer_thread_hold(struct observer_thread *thread);
 CLINUX_NO_LOCKS void observer_thread_let_go(struct observer_thread *thread);
 
-/* Whether the thread of the held THREAD still exists. A thread that ended by the bare system call ran no exit hook, and
+/* Whether the thread of the held THREAD still exists. A thread that ended with exit(2) directly ran no exit hook, and
  * its ID might be reused. Async-signal-safe: yes. Threads: the watchdog's observing threads. */
 CLINUX_NO_LOCKS bool observer_thread_remains(const struct observer_thread *thread);
 
-/* Whether observer_thread_remains can detect reuse: not within the tick of registration, unless the thread's memory is
- * known. Async-signal-safe: yes. Threads: the watchdog's observing threads. */
+/* Whether observer_thread_remains can detect a reused ID: by the thread's memory (`self_address`), or after the tick of
+ * registration. Async-signal-safe: yes. Threads: the watchdog's observing threads. */
 CLINUX_NO_LOCKS bool observer_thread_may_be_another(const struct observer_thread *thread);
 
 /* Whether unregistered thread TID can run our handler: the C library created it, and its stack is not small. True if

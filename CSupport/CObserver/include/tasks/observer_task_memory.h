@@ -1,8 +1,8 @@
 /* The layout of Swift tasks in memory, and their state.
  *
- * Each call of an async function has a context, whose first word is the caller's context and whose second is the
- * function in which the caller resumes (AsyncContext of include/swift/ABI/Task.h). Contexts lie in the task's own stack
- * allocator (stdlib/public/runtime/StackAllocator.h), so the newest belongs to the running function. */
+ * Each call of an async function has a context. Its first word is the caller's context, its second the function in
+ * which the caller resumes (AsyncContext of include/swift/ABI/Task.h). Contexts lie in the task's own stack allocator
+ * (stdlib/public/runtime/StackAllocator.h), so the newest belongs to the running function. */
 #ifndef OBSERVER_TASK_MEMORY_H
 #define OBSERVER_TASK_MEMORY_H
 

@@ -4,12 +4,12 @@
 
 #include "base/observer_base.h"
 
-/* Finds the runtime's thread-local storage with a thread's current task and executor, relative to the thread pointer,
- * in bytes. Returns false if there is none. Async-signal-safe: no (dl_iterate_phdr). Threads: any, after
+/* Finds the bounds of the runtime's thread-local storage, with a thread's current task and executor, in bytes relative
+ * to the thread pointer. Returns false if there is none. Async-signal-safe: no (dl_iterate_phdr). Threads: any, after
  * clinux_thread_pointer_start. */
 bool observer_swift_task_storage(int64_t *begin, int64_t *end);
 
-/* Sets of a task's first 64 words, a bit for each. */
+/* Sets of words among a task's first 64, one bit for each word. */
 struct observer_task_clues {
   uint64_t allocation; /* newest allocation */
   uint64_t status;     /* flags */
@@ -20,7 +20,7 @@ struct observer_task_clues {
 };
 
 /* Collects clues from TASK, which has PRIORITY, a label with LABEL_KEY, and the parent PARENT or 0, and runs on the
- * calling thread. The caller must be an async function that has called itself LEVELS times, more than once.
+ * calling thread. The caller must be an async function that has called itself LEVELS times, at least twice.
  * Async-signal-safe: no. Threads: any. */
 void observer_swift_task_observe(uint64_t task, uint8_t priority, uint32_t levels, uint64_t parent, uint64_t label_key,
                                  struct observer_task_clues *clues);

@@ -12,7 +12,7 @@ struct observer_task_work {
   enum observer_task_state state;       /* of `task` */
   uint64_t task;                        /* the task, or the unfinished end of its chain of awaited tasks */
   uint32_t id;                          /* of `task` */
-  int32_t tid;                          /* runs it, or is awaited by it; 0: none */
+  int32_t tid;                          /* thread that runs `task`, or for which it waits; 0: none */
   bool is_on_actor;                     /* `tid` runs something on the task's actor */
   struct observer_task_waiters waiters; /* tasks that await `task` or an ancestor */
 };
@@ -23,11 +23,11 @@ static inline CLINUX_NO_LOCKS uint64_t observer_section_number(uint32_t index, u
   return (uint64_t)index << 32 | generation;
 }
 
-/* Finds the thread that works for TASK with the number ID, or for a task that it waits for; each TURN selects another
- * one. OBSERVER_TASK_UNKNOWN: no such task, or no layout.
+/* Finds the thread that runs TASK with the number ID, or a task that TASK awaits. TURN selects one of several.
+ * OBSERVER_TASK_UNKNOWN: no such task, or no layout.
  *
  * A task suspended in a continuation does not name the task that will resume it. If MARK is not 0, a running task that
- * has inherited the section MARK (SectionMark.swift) counts as its worker, unless it is the suspended task's child.
+ * has inherited the section MARK (SectionMark.swift) counts as its worker, except a child of the suspended task.
  * Async-signal-safe: yes. Threads: any that can read memory, one at a time in each context (clinux_context.h). */
 CLINUX_NO_LOCKS void observer_swift_task_find(uint64_t task, uint32_t id, uint32_t turn, uint64_t mark,
                                               struct observer_task_work *work);

@@ -17,11 +17,11 @@ struct observer_control {
   _Atomic uint32_t late;           /* counts reports of late work */
   _Atomic uint64_t stalls_lost;
   _Atomic uint64_t stopped_ns;
-  struct observer_exemption pause; /* work items do not age while it is open */
+  struct observer_exemption pause; /* work items do not age during a pause */
 };
 
-/* Wakes the threads that call handlers of sections: late work is in the stall table. Async-signal-safe: yes. Threads:
- * any. */
+/* Wakes the threads that call handlers of sections, because the stall table contains late work. Async-signal-safe: yes.
+ * Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_control_report_late(struct observer_control *control) {
   clinux_notify(&control->late);
 }
@@ -58,7 +58,7 @@ static inline uint64_t observer_control_stalls_lost(const struct observer_contro
   return atomic_load_explicit(&control->stalls_lost, memory_order_relaxed);
 }
 
-/* Adds TIME_NS, in which the process could not run. Async-signal-safe: yes. Threads: the monitor. */
+/* Adds TIME_NS to the time in which the process could not run. Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS void observer_control_add_stopped_ns(struct observer_control *control, uint64_t time_ns) {
   if (time_ns != 0)
     atomic_fetch_add_explicit(&control->stopped_ns, time_ns, memory_order_release);
@@ -69,7 +69,7 @@ static inline uint64_t observer_control_stopped_ns(const struct observer_control
   return atomic_load_explicit(&control->stopped_ns, memory_order_acquire);
 }
 
-/* Returns the total time of pauses. Async-signal-safe: yes. Threads: the monitor. */
+/* Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS int64_t observer_control_paused_ns(const struct observer_control *control) {
   return observer_exemption_sum(&control->pause);
 }
@@ -79,7 +79,7 @@ static inline void observer_control_pause(struct observer_control *control) {
   observer_exemption_begin(&control->pause, 0);
 }
 static inline void observer_control_resume(struct observer_control *control) {
-  /* The monitor has planned no tick meanwhile. */
+  /* The monitor plans no tick during a pause. */
   if (observer_exemption_end(&control->pause, 0))
     clinux_notify(&control->wake);
 }
@@ -100,7 +100,7 @@ static inline CLINUX_NO_LOCKS bool observer_control_stopping(const struct observ
   return atomic_load_explicit(&control->stop, memory_order_acquire) != 0;
 }
 
-/* Requests a capture of all threads. Returns the request's number, which that capture or a later one serves.
+/* Requests a capture of all threads. Returns the request's number; a later capture can also serve it.
  * Async-signal-safe: yes. Threads: any. */
 static inline uint32_t observer_control_want_threads(struct observer_control *control) {
   uint32_t request = atomic_fetch_add_explicit(&control->threads_wanted, 1, memory_order_release) + 1;
@@ -130,7 +130,8 @@ static inline CLINUX_NO_LOCKS uint64_t observer_control_wakeups(const struct obs
  * Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS uint32_t observer_control_begin_tick(struct observer_control *control) {
   atomic_store_explicit(&control->wakes_at_ns, 0, memory_order_relaxed);
-  /* Pairs with the fence in observer_control_tick_by: either the monitor sees the new work item, or it is woken. */
+  /* Pairs with the fence in observer_control_tick_by: either the monitor sees the new work item, or the caller wakes
+   * the monitor. */
   atomic_thread_fence(memory_order_seq_cst);
   atomic_fetch_add_explicit(&control->wakeups, 1, memory_order_relaxed);
   return clinux_word(&control->wake);
@@ -150,7 +151,7 @@ static inline CLINUX_NO_LOCKS void observer_control_wait_out(struct observer_con
     observer_control_end_tick(control, clinux_word(&control->wake), time_ns);
 }
 
-/* Makes the monitor tick by TIME_NS. Async-signal-safe: yes. Threads: any. */
+/* Makes the monitor tick at TIME_NS or earlier. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_control_tick_by(struct observer_control *control, uint64_t time_ns) {
   atomic_thread_fence(memory_order_seq_cst);
   uint64_t wakes_at = atomic_load_explicit(&control->wakes_at_ns, memory_order_relaxed);

@@ -1,17 +1,17 @@
-/* Notes in the run file about stalls that the recorder does not record: it allocates, so it can hang together with the
- * service. The lines, each with a checksum:
+/* Notes in the run file about stalls that the recorder has not recorded. The recorder allocates, so it can hang
+ * together with the service. The lines, each with a checksum:
  *
  *   hang SLOT ITEM NOW AGE THRESHOLD KIND TID NAME   a stall; NOW is wall-clock time; all in ns
  *   stack SLOT ITEM SAMPLES END FRAME...             its stack, innermost first; FRAME is ADDRESS:KIND in hex
- *   over SLOT ITEM                                   it has ended, or is recorded
+ *   over SLOT ITEM                                   the stall has ended, or is recorded
  *
- * A later "hang" line replaces an earlier one of its work item, with the stacks. */
+ * A "hang" line replaces all earlier lines of its work item. */
 #ifndef OBSERVER_HANG_NOTES_H
 #define OBSERVER_HANG_NOTES_H
 
 #include "base/observer_base.h"
 
-/* The recorder's time before a note is written. */
+/* Time left to the recorder before a note is written. */
 #define OBSERVER_HANG_NOTE_DELAY_NS UINT64_C(250000000)
 
 /* Forgets earlier notes. Async-signal-safe: yes. Threads: the one that writes notes. */

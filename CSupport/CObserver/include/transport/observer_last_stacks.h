@@ -1,5 +1,5 @@
-/* The last stacks of stalls, in fixed memory, for observer_hang_notes.h: the first and the most frequent other ones,
- * with counts of samples. */
+/* Stacks of ongoing stalls, in fixed memory, for observer_hang_notes.h. Each stall keeps its first stack and the most
+ * frequent others, with their numbers of samples. */
 #ifndef OBSERVER_LAST_STACKS_H
 #define OBSERVER_LAST_STACKS_H
 
@@ -21,14 +21,14 @@ struct observer_last_stacks {
   struct observer_last_stack stacks[OBSERVER_LAST_STACKS];
 };
 
-/* Makes the memory resident. Async-signal-safe: yes. Threads: one that starts the watchdog. */
+/* Clears all entries and makes them resident. Async-signal-safe: yes. Threads: one that starts the watchdog. */
 void observer_last_stacks_start(void);
 
 /* Adds STACK to ITEM in SLOT, unless the entry is in use. Async-signal-safe: yes. Threads: samplers. */
 CLINUX_NO_LOCKS void observer_last_stacks_add(uint32_t slot, uint64_t item, const struct unwind_stack *stack);
 
-/* Sets STACKS to the stacks of ITEM in SLOT. Returns false if there are none, or one is being added. Async-signal-safe:
- * yes. Threads: the one that notes hangs. */
+/* Sets STACKS to the stacks of ITEM in SLOT. Returns false if ITEM has no entry, or a stack is being added.
+ * Async-signal-safe: yes. Threads: the one that notes hangs. */
 bool observer_last_stacks_read(uint32_t slot, uint64_t item, struct observer_last_stacks *stacks);
 
 #endif

@@ -25,7 +25,7 @@ enum observer_event_kind {
 };
 
 enum observer_role {
-  OBSERVER_OF_WORKER = 0,         /* the thread or task that works on it */
+  OBSERVER_OF_WORKER = 0,         /* the thread or task that does the work */
   OBSERVER_OF_ONE_OF_SEVERAL = 1, /* one of several such threads */
   OBSERVER_OF_ONE_IN_THE_WAY = 2, /* a thread on which the work could run */
   OBSERVER_OF_HOLDER = 3,         /* owner of an awaited lock */
@@ -35,18 +35,18 @@ enum observer_role {
 struct observer_event {
   uint32_t kind; /* enum observer_event_kind */
   uint32_t slot;
-  uint32_t generation;   /* the slot's owner then */
+  uint32_t generation;   /* the slot's owner at that time */
   int32_t tid;           /* 0: unknown */
   uint64_t item;         /* begin of the work item */
   uint64_t time_ns;      /* CLOCK_MONOTONIC */
   uint64_t age_ns;       /* excluding times when the process was not running */
   uint64_t gap_ns;       /* excluded from age_ns */
   uint64_t lost;         /* samples lost to a full ring; all threads: omitted threads */
-  uint64_t spared;       /* skipped because of the CPU budget; the monitor's only */
+  uint64_t spared;       /* samples skipped because of the CPU budget; the monitor's events only */
   uint64_t threshold_ns; /* stalls only */
-  uint64_t all_threads;  /* captures and their threads only */
+  uint64_t all_threads;  /* number of the capture; captures and their threads only */
   uint32_t served;       /* last request that the capture answers; captures only */
-  uint32_t found;        /* captures only */
+  uint32_t found;        /* threads found; captures only */
   /* Samples and threads only. */
   uint64_t cpu_ns;
   uint64_t run_delay_ns; /* in ns; UINT64_MAX: unknown. Samples only */
@@ -65,11 +65,11 @@ struct observer_event {
   struct observer_evidence evidence;     /* samples only */
   uint64_t holds;                        /* lock that another thread waits for; lock owners only */
   bool is_held;                          /* still held after the copy */
-  uint32_t left_out;                     /* frames omitted behind UNWIND_FRAMES_INNER */
+  uint32_t left_out;                     /* frames omitted after the first UNWIND_FRAMES_INNER */
   uint32_t joined_from;                  /* first frame of an earlier stack; 0: none */
   uint32_t role;                         /* enum observer_role; samples only */
-  bool is_shared;                        /* another slot's sample; samples only */
-  uint64_t order;                        /* over all rings */
+  bool is_shared;                        /* taken for another slot; samples only */
+  uint64_t order;                        /* sequence number over all rings */
   struct unwind_frame frames[];
 };
 
@@ -84,14 +84,15 @@ struct observer_ring;
  * no. Threads: any. */
 struct observer_ring *observer_ring_create(size_t capacity);
 
-/* Creates a ring that shares the reader of FIRST, which must outlive it. Async-signal-safe: no. Threads: any. */
+/* Creates a ring that shares the reader of FIRST, which must outlive the new ring. Async-signal-safe: no. Threads:
+ * any. */
 struct observer_ring *observer_ring_create_beside(size_t capacity, struct observer_ring *first);
 
 /* Async-signal-safe: no. Threads: any, after writer and reader have ended. */
 void observer_ring_destroy(struct observer_ring *ring);
 
-/* Returns the number of events written to all rings of RING's reader, to be read before the rings for
- * observer_ring_wait. Async-signal-safe: yes. Threads: the reader. */
+/* Returns the number of events written to all rings of RING's reader, for observer_ring_wait. Must be called before the
+ * rings are read. Async-signal-safe: yes. Threads: the reader. */
 uint32_t observer_ring_published(const struct observer_ring *ring);
 
 /* Waits until more than SEEN events were written, or until observer_ring_wake_reader. Async-signal-safe: yes. Threads:
@@ -118,7 +119,7 @@ CLINUX_NO_LOCKS bool observer_ring_write(struct observer_ring *ring, const struc
 CLINUX_NO_LOCKS bool observer_ring_add(struct observer_ring *ring, const struct observer_event *event,
                                        const struct unwind_frame *frames, uint32_t count);
 
-/* Returns RING's oldest event, valid until observer_ring_consume, or NULL. Read the ring of causes after the ring of
+/* Returns RING's oldest event, valid until observer_ring_consume, or NULL. Read a ring of causes after the ring of
  * effects, and take the event with the lowest order. Async-signal-safe: yes. Threads: the reader. */
 const struct observer_event *observer_ring_read(struct observer_ring *ring);
 

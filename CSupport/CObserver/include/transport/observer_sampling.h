@@ -1,7 +1,7 @@
 /* State shared by the monitor, which keeps the time, and the samplers, which sample stacks.
  *
- * The monitor never waits for a sampler, and reads no memory that could block one. A spare sampler replaces one that
- * the kernel blocks; all are created at the start, because that allocates. */
+ * The monitor never waits for a sampler, and reads no memory that could block a sampler. A spare sampler replaces a
+ * sampler that the kernel blocks. All samplers are created at the start, because creation allocates. */
 #ifndef OBSERVER_SAMPLING_H
 #define OBSERVER_SAMPLING_H
 
@@ -20,19 +20,19 @@ struct observer_work {
   _Atomic uint64_t age_ns; /* at tick_ns */
   _Atomic uint64_t gap_ns;
   _Atomic uint64_t tick_ns;
-  _Atomic uint64_t avoided; /* blocked a sampler: not read again */
+  _Atomic uint64_t avoided; /* work item that blocked a sampler: not read again */
   /* Written by the active sampler. */
-  _Atomic uint32_t taken;     /* `wanted` served last */
+  _Atomic uint32_t taken;     /* the last served `wanted` */
   _Atomic int32_t tid;        /* the thread seen working */
   _Atomic uint64_t seen_item; /* of `tid` */
   _Atomic uint64_t lost;
   _Atomic uint64_t lost_item;   /* of `lost` */
-  _Atomic uint64_t shared_ns;   /* when another slot's sample last served this one */
+  _Atomic uint64_t shared_ns;   /* when another slot's sample last served this slot */
   _Atomic uint64_t shared_item; /* of `shared_ns` */
 };
 
 struct observer_work_snapshot {
-  uint64_t item; /* 0: none, or changed since */
+  uint64_t item; /* 0: none, or changed during the read */
   uint32_t generation;
   uint64_t age_ns, gap_ns, tick_ns;
 };
@@ -41,7 +41,7 @@ enum observer_sampler_state {
   OBSERVER_SAMPLER_ABSENT = 0, /* not created, or ended */
   OBSERVER_SAMPLER_SPARE = 1,
   OBSERVER_SAMPLER_ACTIVE = 2,
-  OBSERVER_SAMPLER_HELD_UP = 3, /* replaced; spare again when it continues */
+  OBSERVER_SAMPLER_HELD_UP = 3, /* blocked and replaced; later spare again */
 };
 
 struct observer_sampler {
@@ -49,8 +49,8 @@ struct observer_sampler {
   _Atomic uint32_t wake;
   _Atomic uint32_t steps; /* odd during a step that might block */
   _Atomic int32_t slot;   /* -1: none */
-  _Atomic int32_t target; /* being read; 0: none */
-  _Atomic int32_t tid;    /* its own thread */
+  _Atomic int32_t target; /* thread being read; 0: none */
+  _Atomic int32_t tid;    /* the sampler's own thread */
 };
 
 struct observer_sampling {
@@ -59,13 +59,13 @@ struct observer_sampling {
   _Atomic uint32_t stop;
   _Atomic uint32_t stalls_declared;  /* each requests a capture of all threads */
   _Atomic uint32_t captures_begun;   /* number of the last capture */
-  _Atomic uint32_t capture_open;     /* number of the current one; 0: none */
-  _Atomic uint32_t capture_stalls;   /* `stalls_declared` it served */
-  _Atomic uint32_t capture_requests; /* last explicit request it served */
+  _Atomic uint32_t capture_open;     /* number of the current capture; 0: none */
+  _Atomic uint32_t capture_stalls;   /* `stalls_declared` served by the last capture */
+  _Atomic uint32_t capture_requests; /* last explicit request served by a capture */
   _Atomic uint32_t is_sparing;       /* 1: the CPU budget is exhausted */
   _Atomic uint64_t spared;
   _Atomic uint32_t budget;                             /* in percent of one CPU */
-  _Atomic int32_t avoided_tids[OBSERVER_SAMPLERS_MAX]; /* their stacks have blocked a sampler */
+  _Atomic int32_t avoided_tids[OBSERVER_SAMPLERS_MAX]; /* threads whose stacks blocked a sampler */
 };
 
 /* Async-signal-safe: no. Threads: any. */
@@ -102,7 +102,8 @@ static inline CLINUX_NO_LOCKS bool observer_work_is_due(const struct observer_wo
          atomic_load_explicit(&work->taken, memory_order_relaxed);
 }
 
-/* Accepts the requests for WORK. Returns whether there was any. Async-signal-safe: yes. Threads: the active sampler. */
+/* Accepts the outstanding requests for WORK. Returns false if there are none. Async-signal-safe: yes. Threads: the
+ * active sampler. */
 static inline CLINUX_NO_LOCKS bool observer_work_take(struct observer_work *work) {
   uint32_t wanted = atomic_load_explicit(&work->wanted, memory_order_acquire);
   if (wanted == atomic_load_explicit(&work->taken, memory_order_relaxed))
@@ -147,10 +148,10 @@ static inline CLINUX_NO_LOCKS uint64_t observer_work_shared_ns(const struct obse
   return atomic_load_explicit(&work->shared_ns, memory_order_relaxed);
 }
 
-/* Counts a sample of ITEM that found no room. Async-signal-safe: yes. Threads: the active sampler. */
+/* Counts a sample of ITEM that was lost to a full ring. Async-signal-safe: yes. Threads: the active sampler. */
 CLINUX_NO_LOCKS void observer_work_lose(struct observer_work *work, uint64_t item);
 
-/* Returns the number of lost samples. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_work_lost(const struct observer_work *work, uint64_t item) {
   if (atomic_load_explicit(&work->lost_item, memory_order_acquire) != item)
     return 0;
@@ -203,17 +204,17 @@ CLINUX_NO_LOCKS void observer_sampler_ready(struct observer_sampling *sampling, 
 /* Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS void observer_sampler_activate(struct observer_sampling *sampling, uint32_t number);
 
-/* Marks sampler NUMBER as blocked and avoids its target. Returns the slot of its step; -1: none. Async-signal-safe:
- * yes. Threads: the monitor. */
+/* Marks sampler NUMBER as blocked; its target will be avoided. Returns the slot that the sampler was reading; -1: none.
+ * Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS int32_t observer_sampler_give_up(struct observer_sampling *sampling, uint32_t number);
 
-/* Makes sampler NUMBER, which continues, spare again. Async-signal-safe: yes. Threads: sampler NUMBER. */
+/* Makes sampler NUMBER, no longer blocked, spare again. Async-signal-safe: yes. Threads: sampler NUMBER. */
 CLINUX_NO_LOCKS void observer_sampler_come_back(struct observer_sampling *sampling, uint32_t number);
 
 /* Async-signal-safe: yes. Threads: sampler NUMBER. */
 CLINUX_NO_LOCKS void observer_sampler_end(struct observer_sampling *sampling, uint32_t number);
 
-/* Begins and ends a step that might block, for slot INDEX (-1: none) and thread TID (0: none). Async-signal-safe: yes.
+/* Begin and end a step that might block, for slot INDEX (-1: none) and thread TID (0: none). Async-signal-safe: yes.
  * Threads: sampler NUMBER. */
 static inline CLINUX_NO_LOCKS void observer_sampler_begin_step(struct observer_sampling *sampling, uint32_t number,
                                                                int32_t index, int32_t tid) {
@@ -226,7 +227,7 @@ static inline CLINUX_NO_LOCKS void observer_sampler_end_step(struct observer_sam
   atomic_fetch_add_explicit(&sampling->samplers[number].steps, 1, memory_order_release);
 }
 
-/* Returns the step count of sampler NUMBER. Async-signal-safe: yes. Threads: any. */
+/* Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint32_t observer_sampler_steps(const struct observer_sampling *sampling,
                                                               uint32_t number) {
   return atomic_load_explicit(&sampling->samplers[number].steps, memory_order_acquire);
@@ -250,8 +251,8 @@ static inline CLINUX_NO_LOCKS bool observer_sampling_stopping(const struct obser
   return atomic_load_explicit(&sampling->stop, memory_order_acquire) != 0;
 }
 
-/* Wakes sampler NUMBER; returns the word that it waits on; waits until that differs from SEEN or until DEADLINE_NS.
- * Async-signal-safe: yes. Threads: any; the sampler; the sampler. */
+/* Wake sampler NUMBER, return the word on which it waits, and wait until that word differs from SEEN or until
+ * DEADLINE_NS. Async-signal-safe: yes. Threads: any for waking, otherwise the sampler. */
 static inline CLINUX_NO_LOCKS void observer_sampler_wake(struct observer_sampling *sampling, uint32_t number) {
   clinux_notify(&sampling->samplers[number].wake);
 }
@@ -264,8 +265,8 @@ static inline CLINUX_NO_LOCKS void observer_sampler_wait(const struct observer_s
   clinux_wait(&sampling->samplers[number].wake, seen, deadline_ns);
 }
 
-/* Captures of all threads. `is_wanted`: a stall or one of the REQUESTS is not served, or a blocked sampler left a
- * capture unfinished. `is_urgent`: wanted without a new stall. Async-signal-safe: yes. Threads: the active sampler. */
+/* Captures of all threads. Wanted: a stall or one of the REQUESTS is not served, or a blocked sampler left a capture
+ * unfinished. Urgent: wanted even without a new stall. Async-signal-safe: yes. Threads: the active sampler. */
 CLINUX_NO_LOCKS bool observer_capture_all_is_wanted(const struct observer_sampling *sampling, uint32_t requests);
 CLINUX_NO_LOCKS bool observer_capture_all_is_urgent(const struct observer_sampling *sampling, uint32_t requests);
 CLINUX_NO_LOCKS uint32_t observer_capture_all_begin(struct observer_sampling *sampling, uint32_t requests);
