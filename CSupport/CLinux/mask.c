@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "clinux_mask.h"
 
+#include "clinux_clock.h"
 #include "clinux_task.h"
 
 #include <errno.h>
@@ -69,6 +70,42 @@ enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal, uint64_t *sleep
     return CLINUX_MASK_KEEPS_OUT;
   const char *state = find_line(text, bytes, "\nState:\t", 1);
   return !state || *state == 'R' ? CLINUX_MASK_LETS_IN : CLINUX_MASK_MAY_WAIT;
+}
+
+/* Whether CALL can sleep with another signal mask than its thread has before and after it. */
+static bool sets_mask(long call) {
+  switch (call) {
+  case SYS_rt_sigtimedwait:
+  case SYS_rt_sigsuspend:
+  case SYS_ppoll:
+  case SYS_pselect6:
+  case SYS_epoll_pwait:
+  case SYS_epoll_pwait2:
+  case SYS_io_pgetevents:
+  case SYS_io_uring_enter:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool clinux_mask_lets_in_asleep(int32_t tid, int signal) {
+  uint64_t used = clinux_clock_thread_cpu_ns(tid), sleeps;
+  char text[256];
+  struct clinux_descriptor file = clinux_task_open_syscall(tid);
+  long bytes = file.number < 0 ? -1 : syscall(SYS_pread64, file.number, text, sizeof text, 0L);
+  clinux_descriptor_close(&file);
+  /* "-1 …" outside of a call, or "running" */
+  bool is_outside = bytes > 2 && text[0] == '-';
+  if (!is_outside && (bytes < 1 || text[0] < '0' || text[0] > '9'))
+    return false;
+  long call = 0;
+  for (long at = 0; at < bytes && text[at] >= '0' && text[at] <= '9'; at++)
+    call = call * 10 + (text[at] - '0');
+  if (!is_outside && sets_mask(call))
+    return false;
+  /* Without CPU time used, the thread was still in this call when its mask was read. */
+  return clinux_mask_ask(tid, signal, &sleeps) != CLINUX_MASK_KEEPS_OUT && clinux_clock_thread_cpu_ns(tid) == used;
 }
 
 uint64_t clinux_mask_of_main(void) {

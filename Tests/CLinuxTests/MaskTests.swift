@@ -1,5 +1,6 @@
 import CCulpritLinux
 import Glibc
+import Synchronization
 import TestWorkloads
 import Testing
 
@@ -23,6 +24,44 @@ import Testing
       _ = clinux_mask_ask(clinux_task_self(), SIGTERM, &after)
       #expect(after >= before + 3)
     }
+  }
+
+  /// A thread that blocks SIGPROF accepts it only within `sigtimedwait` and `pselect`, which does not count.
+  @Test func knowsMaskOfSleepingThread() {
+    final class State: Sendable {
+      let tid = Atomic<Int32>(0)
+      let isDone = Atomic<Bool>(false)
+    }
+    for isBlocked in [false, true] {
+      let state = State()
+      let prof = bit(SIGPROF)
+      let thread = RunningThread {
+        let before = clinux_mask_get()
+        _ = clinux_mask_set(isBlocked ? before | prof : before & ~prof)
+        var (set, none) = (sigset_t(), sigset_t())
+        sigaddset(&set, SIGPROF)
+        sigemptyset(&none)
+        state.tid.store(clinux_task_self(), ordering: .sequentiallyConsistent)
+        while !state.isDone.load(ordering: .sequentiallyConsistent) {
+          usleep(2000)
+          guard isBlocked else { continue }
+          var pause = timespec(tv_sec: 0, tv_nsec: 2_000_000)
+          _ = sigtimedwait(&set, nil, &pause)
+          _ = pselect(0, nil, nil, nil, &pause, &none)
+        }
+      }
+      var tid: Int32 = 0
+      while tid == 0 { tid = state.tid.load(ordering: .sequentiallyConsistent) }
+      var isLetIn = false
+      for _ in 0..<(isBlocked ? 500 : 100_000) where !isLetIn {
+        isLetIn = clinux_mask_lets_in_asleep(tid, SIGPROF)
+        usleep(50)
+      }
+      #expect(isLetIn == !isBlocked)
+      state.isDone.store(true, ordering: .sequentiallyConsistent)
+      thread.join()
+    }
+    #expect(!clinux_mask_lets_in_asleep(clinux_task_self(), SIGPROF) && !clinux_mask_lets_in_asleep(1 << 29, SIGPROF))
   }
 
   @Test func readsMaskThatWasSet() {

@@ -309,6 +309,20 @@ nonisolated(unsafe) private let unblocksSignal = {
     }
   }
 
+  /// A thread that sleeps all the time, but not in a wait for the signal, is sent one when it runs.
+  @Test func capturesThreadThatSleepsOften() throws {
+    try observing(slot: 3014, { stop in while stop?.pointee == 0 { usleep(1000) } }) { thread in
+      let view = observer_slot_read(thread.slot)
+      var index: UInt32 = 0
+      let status = observer_capture_send(view.thread, thread.slot, view.item, OBSERVER_SEND_SEEN_RUNNING, &index)
+      #expect(status == OBSERVER_CAPTURED)
+      var copy: UnsafePointer<stack_copy>?
+      if status == OBSERVER_CAPTURED, observer_capture_collect(index, &copy) == OBSERVER_CAPTURED {
+        observer_capture_release(copy)
+      }
+    }
+  }
+
   @Test func reportsExitedThread() throws {
     try #require(observer_capture_start(128 << 10) == 0)
     try withSlot(3007) { slot in

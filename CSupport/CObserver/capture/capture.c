@@ -140,9 +140,9 @@ static const uint64_t block_confirmed_ns = 1000000000;
 /* Returns OBSERVER_NO_ANSWER if THREAD blocks the signal: the service's next sigwaitinfo(2) would receive it.
  *
  * In sigwaitinfo(2) a thread does not appear to block the awaited signal, so an observed block is remembered. A thread
- * without observations is checked again after it has run without sleeping: it is then in no such wait. Returns
- * OBSERVER_ASLEEP if the thread sleeps at the last check, or if it ever blocked the signal and does not run within a
- * millisecond. Async-signal-safe: yes. Threads: a sampler, in its own context. */
+ * without observations is checked again while it sleeps in another call, or after it has run without sleeping: it is
+ * then in no such wait. Returns OBSERVER_ASLEEP if neither was seen within a millisecond, and the thread sleeps at the
+ * last check or ever blocked the signal. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static enum observer_capture_status check_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
@@ -153,6 +153,11 @@ static enum observer_capture_status check_mask(struct observer_thread *thread, i
   bool is_remembered = in != 0 && now - in < OBSERVER_MASK_KNOWN_NS;
   bool is_known = is_remembered;
   for (int attempt = 0; answer != CLINUX_MASK_KEEPS_OUT && !is_known && attempt < 10; attempt++) {
+    /* A thread that sleeps often might not be seen running without sleep. */
+    if (answer == CLINUX_MASK_MAY_WAIT && clinux_mask_lets_in_asleep(tid, OBSERVER_SIGNAL)) {
+      is_known = true;
+      break;
+    }
     struct timespec moment = {.tv_nsec = 100000};
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &moment, NULL);
     bool has_run = clinux_clock_thread_cpu_ns(tid) > used;
