@@ -55,26 +55,28 @@ bool clinux_thread_pointer_is(uint64_t pointer, int32_t tid) {
          (!HAS_ITSELF || clinux_memory_read(start + ITSELF, &itself, sizeof itself)) && itself == pointer;
 }
 
+enum { PAGE = 4096 };
+#define STACK_MAX (UINT64_C(1) << 40)
+
 /* The offset in struct pthread (nptl/descr.h) of stackblock, stackblock_size and guardsize; 0: unknown. */
 static _Atomic uint32_t stack_offset;
 
 void clinux_thread_pointer_learn_stacks(void) {
   const uint32_t *bytes = dlsym(RTLD_DEFAULT, "_thread_db_sizeof_pthread");
-  pthread_attr_t attributes;
-  void *low;
-  size_t size;
-  if (!layout.is_known || !bytes || atomic_load(&stack_offset) != 0 ||
-      pthread_getattr_np(pthread_self(), &attributes) != 0)
+  if (!layout.is_known || !bytes || atomic_load(&stack_offset) != 0)
     return;
-  int error = pthread_attr_getstack(&attributes, &low, &size);
-  pthread_attr_destroy(&attributes);
+  /* pthread_getattr_np(3) would allocate, and reserve an arena for this thread. */
   const uint64_t *words = (const uint64_t *)pthread_self();
-  uint64_t start = (uint64_t)(uintptr_t)low, end = start + size;
-  for (uint32_t at = 1; error == 0 && at + 3 <= *bytes / sizeof *words; at++)
-    if (words[at] != 0 && words[at] + words[at + 1] == end && words[at] + words[at + 2] == start) {
+  uint64_t self = (uint64_t)pthread_self(), here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+  for (uint32_t at = 1; at + 3 <= *bytes / sizeof *words; at++) {
+    uint64_t start = words[at], size = words[at + 1], guard = words[at + 2];
+    /* The C library places the thread's structure at the end of its stack. */
+    if (start != 0 && start < here && here < self && size < STACK_MAX && self < start + size && guard < here - start &&
+        ((start | size | guard) & (PAGE - 1)) == 0) {
       atomic_store(&stack_offset, at * (uint32_t)sizeof *words);
       return;
     }
+  }
 }
 
 bool clinux_thread_pointer_is_known(void) { return layout.is_known; }

@@ -40,8 +40,8 @@ CLINUX_NO_LOCKS bool clinux_thread_pointer_find(int32_t tid, uint64_t *pointer);
  * memory. */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_is(uint64_t pointer, int32_t tid);
 
-/* Determines where the C library stores the bounds of threads' stacks. Async-signal-safe: no (pthread_getattr_np).
- * Threads: one that pthread_create(3) has created. */
+/* Determines where the C library stores the bounds of threads' stacks. Async-signal-safe: no (dlsym). Threads: one
+ * whose stack pthread_create(3) has allocated. */
 void clinux_thread_pointer_learn_stacks(void);
 
 /* Whether clinux_thread_pointer_start has succeeded. Async-signal-safe: yes. Threads: any. */

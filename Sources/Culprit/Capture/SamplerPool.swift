@@ -42,9 +42,21 @@ final class SamplerPool: @unchecked Sendable {
     slots: UnsafeMutablePointer<observer_slot>,
     stalls: UnsafeMutablePointer<observer_stall>
   ) throws(PosixThreadError) {
-    let tables = Tables(slots: slots, stalls: stalls)
     for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
       let isReady = Promise<Bool>()
+      // Created here: each thread that allocates reserves an arena.
+      let sampler = SamplerBox(
+        Sampler(
+          number: UInt32(number),
+          sampling: sampling,
+          control: control.pointer,
+          slots: slots,
+          stalls: stalls,
+          backoffs: backoffs.pointer,
+          lastSamples: lastSamples.pointer,
+          ring: rings.samplers[number]
+        )
+      )
       let thread = try PosixThread(name: "culprit-sample") { [self] in
         let stack = clinux_keep_stack_resident(number == 0)
         defer { clinux_let_go_resident(stack) }
@@ -56,21 +68,11 @@ final class SamplerPool: @unchecked Sendable {
           isReady.fulfill(false)
           return
         }
-        var sampler = Sampler(
-          number: UInt32(number),
-          sampling: sampling,
-          control: control.pointer,
-          slots: tables.slots,
-          stalls: tables.stalls,
-          backoffs: backoffs.pointer,
-          lastSamples: lastSamples.pointer,
-          ring: rings.samplers[number]
-        )
         observer_sampler_ready(sampling, UInt32(number))
         isReady.fulfill(true)
         // From here on the thread takes no locks and does not use the runtime.
         clinux_fork_leave()
-        sampler.run()
+        sampler.pointer.pointee.run()
         clinux_fork_enter()
       }
       threads.withLock { $0.append(thread) }
@@ -95,9 +97,15 @@ final class SamplerPool: @unchecked Sendable {
     return threads.withLock { $0 }.map { $0.join(until: hasHeldUp ? soon : deadline) }.allSatisfy { $0 }
   }
 
-  private struct Tables: @unchecked Sendable {
-    // SAFETY: the tables are never freed, and their fields are atomic.
-    let slots: UnsafeMutablePointer<observer_slot>
-    let stalls: UnsafeMutablePointer<observer_stall>
+  private final class SamplerBox: @unchecked Sendable {
+    // SAFETY: after its creation, only the sampler's thread uses it. Freed by this object's deinitializer.
+    let pointer = UnsafeMutablePointer<Sampler>.allocate(capacity: 1)
+
+    init(_ sampler: consuming Sampler) { pointer.initialize(to: sampler) }
+
+    deinit {
+      pointer.deinitialize(count: 1)
+      pointer.deallocate()
+    }
   }
 }
