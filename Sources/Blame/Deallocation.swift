@@ -17,7 +17,7 @@ enum Deallocation {
   }
 
   /// Whether the stack of `frames`, outermost first, deallocates. Other work in deinitializers does not count.
-  static func isGoingOn(_ frames: some BidirectionalCollection<ResolvedFrame>) -> Bool {
+  static func isDeallocating(_ frames: some BidirectionalCollection<ResolvedFrame>) -> Bool {
     guard let innermost = frames.last, isFreeing(innermost) else { return false }
     return frames.contains { frame in
       guard let symbol = frame.rawName else { return false }
@@ -53,7 +53,7 @@ enum Deallocation {
 
   /// Excludes deinitializers that only release their properties. The function that released the outermost object is to
   /// blame.
-  static func passOver(_ frames: inout [WeightedStack.Frame]) {
+  static func skipDeinitializers(_ frames: inout [WeightedStack.Frame]) {
     var hasInner = false
     for place in frames.indices.reversed() {
       guard isFreeing(frames[place].resolved) else { return }

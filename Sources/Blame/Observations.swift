@@ -83,7 +83,7 @@ struct Observations {
       completed = CutStacks.complete(&weighted, isCut: isCut).count
       for number in weighted.indices { stacks[number].stack = weighted[number] }
     }
-    passOverLockWrappers(rules)
+    skipLockWrappers(rules)
   }
 
   private static let wrappersMax = 3
@@ -91,7 +91,7 @@ struct Observations {
 
   /// Excludes application functions named like a locking function (`Lock.lock()`, `withLock`) that only wait in one
   /// call.
-  private mutating func passOverLockWrappers(_ rules: OwnershipRules) {
+  private mutating func skipLockWrappers(_ rules: OwnershipRules) {
     for _ in 0..<Self.wrappersMax {
       var times: [FunctionIdentity: Duration] = [:]
       var waits: [FunctionIdentity: [FunctionIdentity: Duration]] = [:]
@@ -201,7 +201,7 @@ struct Observations {
     }
     guard !outer.isEmpty else {
       var frames = weighted(inner, with: awaiting)
-      Deallocation.passOver(&frames)
+      Deallocation.skipDeinitializers(&frames)
       return (frames, unknown)
     }
     return (weighted(outer, with: awaiting) + [WeightedStack.Frame.omission] + weighted(inner), unknown)

@@ -11,7 +11,7 @@ final class WorkKinds {
       frames.lastIndex(where: \.isApplication) ?? frames.lastIndex { $0.owner == .dependency }
       ?? frames.lastIndex(where: \.isWrittenEntryPoint)
     let callees = frames[(own.map { $0 + 1 } ?? 0)...]
-    let isFreeing = Deallocation.isGoingOn(frames.lazy.map(\.resolved))
+    let isFreeing = Deallocation.isDeallocating(frames.lazy.map(\.resolved))
     if isFreeing, !(deinitializersCompute && Deallocation.isInDeinitializer(frames)) { return .kind(.deallocation) }
     if let kind = frames.last.flatMap(kind), kind == .fileAccess || kind == .sockets {
       return .kind(kind)

@@ -61,9 +61,9 @@ import Testing
       for (time, isWoken) in [(UInt64(1) << 50, true), (1_000_000, false)] {
         lease.exempt()
         lease.exempt()
-        #expect(!wakes(asleepFor: time) { lease.exemptNoMore() })
-        #expect(wakes(asleepFor: time) { lease.exemptNoMore() } == isWoken)
-        #expect(!wakes(asleepFor: time) { lease.exemptNoMore() })
+        #expect(!wakes(asleepFor: time) { lease.endExemption() })
+        #expect(wakes(asleepFor: time) { lease.endExemption() } == isWoken)
+        #expect(!wakes(asleepFor: time) { lease.endExemption() })
       }
     }
   }

@@ -225,7 +225,7 @@ public final class Watchdog: Sendable {
   }
 
   /// Releases a stopped watch. Does nothing in a child of fork(2).
-  func letGo(of watch: AnyObject) {
+  func releaseWatch(of watch: AnyObject) {
     guard engine != nil else { return }
     // Released outside the lock, which the watch takes when it ends.
     let held = watches.withLock { $0.removeValue(forKey: ObjectIdentifier(watch)) }

@@ -70,13 +70,13 @@ public final class WatchedLoop: Sendable {
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     lease?.exempt()
-    defer { lease?.exemptNoMore() }
+    defer { lease?.endExemption() }
     return try body()
   }
 
   /// Ends the watch. A second call, and later marks, have no effect.
   public func stop() {
     if let lease { SlotRegistry.shared.stop(lease) }
-    watchdog.letGo(of: self)
+    watchdog.releaseWatch(of: self)
   }
 }

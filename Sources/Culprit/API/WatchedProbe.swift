@@ -18,7 +18,7 @@ public final class WatchedProbe: Sendable {
   /// Ends the watch. A second call does nothing.
   public func stop() {
     for source in sources { source.stop() }
-    watchdog.letGo(of: self)
+    watchdog.releaseWatch(of: self)
   }
 }
 

@@ -111,7 +111,7 @@ public final class WatchedRunLoop: Sendable {
     for pointer in removed.pointers { crunloop_remove_observer(pointer) }
     context.leave()
     if let lease { SlotRegistry.shared.end(lease) }
-    watchdog.letGo(of: self)
+    watchdog.releaseWatch(of: self)
   }
 
   private static let iterationBegins: @convention(c) (UInt, UnsafeMutableRawPointer?) -> Void = { activity, pointer in

@@ -225,7 +225,7 @@ public final class WatchedSection: Sendable {
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     lease?.exempt()
-    defer { lease?.exemptNoMore() }
+    defer { lease?.endExemption() }
     return try body()
   }
 

@@ -76,7 +76,7 @@ struct Sampler: ~Copyable {
     while true {
       let seen = observer_sampler_word(sampling, number)
       if observer_sampling_stopping(sampling) {
-        reader.takeAllBack()
+        reader.cancelAll()
         wipeCopies()
         observer_sampler_end(sampling, number)
         return
@@ -87,7 +87,7 @@ struct Sampler: ~Copyable {
         wait = work(seen)
         if wait == .max, lastWork > 0 { wait = wipe() }
       case OBSERVER_SAMPLER_HELD_UP:
-        reader.takeAllBack()
+        reader.cancelAll()
         allThreads.abandon()
         wipeCopies()
         lastWork = 0
@@ -221,7 +221,7 @@ struct Sampler: ~Copyable {
     if target.threadID != 0 || target.ownerTIDAddress != 0 { work.setThread(target.threadID, of: target.item) }
     guard backoffs[target.index].allows(target.item, clinux_clock_ns()) else { return }
     guard target.threadID != 0 || target.ownerTIDAddress == 0 else {
-      emit(target, reader.nobody())
+      emit(target, reader.noWorker())
       return
     }
     guard !putOff(target) else { return }
@@ -352,11 +352,11 @@ struct Sampler: ~Copyable {
       let isAnothers = observer_slot_owner(target.ownerTIDAddress) != target.threadID
       reader.endStep()
       if isAnothers, target.owners != nil { return nil }
-      if isAnothers { reading = reader.nobody() }
+      if isAnothers { reading = reader.noWorker() }
     }
     // Another thread might be using the entry by now.
     if target.isMarked, let slot = target.slot, slot.thread != target.thread {
-      reading = reader.nobody()
+      reading = reader.noWorker()
     }
     if target.task != 0, target.role == OBSERVER_OF_WORKER, reading.task != target.task { return nil }
     switch reading.status {

@@ -197,7 +197,7 @@ struct ThreadReader: ~Copyable {
     return nil
   }
 
-  @_noLocks mutating func nobody() -> Reading {
+  @_noLocks mutating func noWorker() -> Reading {
     clear()
     var reading = Reading()
     reading.status = OBSERVER_NO_WORKER
@@ -206,21 +206,21 @@ struct ThreadReader: ~Copyable {
   }
 
   @_noLocks mutating func taskGone(_ target: Target) -> Reading {
-    var reading = nobody()
+    var reading = noWorker()
     reading.status = OBSERVER_TASK_GONE
     reading.task = target.task
     return reading
   }
 
   @_noLocks mutating func enqueued(_ target: Target) -> Reading {
-    var reading = nobody()
+    var reading = noWorker()
     reading.task = target.task
     reading.threadStatus.activity = OBSERVER_ENQUEUED
     return reading
   }
 
   @_noLocks mutating func suspended(_ target: Target) -> Reading {
-    var reading = nobody()
+    var reading = noWorker()
     beginStep(target)
     observer_swift_task_stack(target.task, &stack)
     var waiters = target.waiters
@@ -274,7 +274,7 @@ struct ThreadReader: ~Copyable {
       var seen = reading
       seen.status = readFromOutside(target, &seen)
       if seen.status != OBSERVER_NOT_BLOCKED, seen.status != OBSERVER_STATE_UNKNOWN {
-        takeBack(place)
+        cancel(place)
         return (target, seen)
       }
       let patience = seen.status == OBSERVER_STATE_UNKNOWN ? Self.blindPatience : Self.patience
@@ -288,7 +288,7 @@ struct ThreadReader: ~Copyable {
     return nil
   }
 
-  @_noLocks mutating func takeAllBack() {
+  @_noLocks mutating func cancelAll() {
     var place = 0
     while place < sentMade {
       // SAFETY: `place` is below `sentMade`.
@@ -456,11 +456,11 @@ struct ThreadReader: ~Copyable {
   @_noLocks private mutating func abandon(_ place: Int) {
     // SAFETY: `place` is below `sentMade`.
     let thread = sent[place].target.thread
-    takeBack(place)
+    cancel(place)
     if let thread { observer_visit_end(thread) }
   }
 
-  @_noLocks private mutating func takeBack(_ place: Int) {
+  @_noLocks private mutating func cancel(_ place: Int) {
     close(place)
     var copy: UnsafePointer<stack_copy>?
     if observer_capture_collect(sent[place].request, &copy) == OBSERVER_CAPTURED, let copy {

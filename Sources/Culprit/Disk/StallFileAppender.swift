@@ -238,11 +238,11 @@ struct StallFileAppender: ~Copyable {
     problems.note("\(file.path) was removed while it was written, and has been made anew")
     file = anew
     lastSync = 0
-    if isLost { beginAnew() }
+    if isLost { restartFile() }
   }
 
   /// Queues all records for an empty file except samples and other threads, which are lost.
-  private mutating func beginAnew() {
+  private mutating func restartFile() {
     statePlace = nil
     pending =
       modules.map { StallFileWriter.record(of: $0) }

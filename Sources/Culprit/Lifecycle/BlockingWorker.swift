@@ -29,7 +29,7 @@ final class BlockingWorker: Sendable {
       last = number
       switch EscalationRequest(rawValue: number & 3) {
       case .lastReport: report()
-      case .lastWords: sayLastWords(number)
+      case .lastWords: reportBeforeTermination(number)
       case .none: break
       }
       cprocess_escalation_done(escalation.pointer, number)
@@ -46,7 +46,7 @@ final class BlockingWorker: Sendable {
   }
 
   /// Saves the record before a termination, names the culprit of the fatal stall, and delivers its report so far.
-  private func sayLastWords(_ number: UInt32) {
+  private func reportBeforeTermination(_ number: UInt32) {
     guard let ending = cprocess_escalation_termination(escalation.pointer)?.pointee else { return }
     var deadline = clinux_clock_ns() &+ Self.patience
     let request = recorder.requestSoFar()

@@ -155,7 +155,7 @@ struct EscalationThread: ~Copyable {
         isHung = true
         isReported = false
         cprocess_escalation_count_ping(own, false)
-        sayHang(systemd, isWatching: isWatching)
+        notifyHang(systemd, isWatching: isWatching)
       }
       // The report must be complete before systemd terminates the service.
       let reportTime = lastPing &+ systemd.watchdog &- min(systemd.watchdog / 4, 2_000_000_000)
@@ -195,7 +195,7 @@ struct EscalationThread: ~Copyable {
     if systemd.watchdog > 0, !isHung, monitorTicks(now), !findHang() { _ = pingIfDue(systemd, now) }
   }
 
-  @_noLocks private mutating func sayHang(_ systemd: Systemd, isWatching: Bool) {
+  @_noLocks private mutating func notifyHang(_ systemd: Systemd, isWatching: Bool) {
     text.clear()
     if isWatching {
       text.append("STATUS=\"")

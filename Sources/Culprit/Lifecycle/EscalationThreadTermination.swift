@@ -46,7 +46,7 @@ extension EscalationThread {
     termination.pointee.tid = view.tid
     termination.pointee.limit_ns = limit
     _ = cprocess_abort_arm(Self.lastResort)
-    sayLastWords(item, index)
+    reportBeforeTermination(item, index)
     guard isStill(item, index) else {
       cprocess_abort_disarm()
       return
@@ -90,7 +90,7 @@ extension EscalationThread {
   }
 
   /// Waits until the last words are complete, the worker is blocked, or the termination is no longer wanted.
-  @_noLocks private mutating func sayLastWords(_ item: UInt64, _ index: Int) {
+  @_noLocks private mutating func reportBeforeTermination(_ item: UInt64, _ index: Int) {
     send(.lastWords)
     var patience = WorkerPatience(since: clinux_clock_ns())
     while true {

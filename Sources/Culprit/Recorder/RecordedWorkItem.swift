@@ -121,7 +121,7 @@ struct RecordedWorkItem: ~Copyable {
   }
 
   /// Ignores known threads in a repeated capture.
-  mutating func beginOthersAnew() { knownOthers = Set(others?.threads.map(\.thread.id) ?? []) }
+  mutating func ignoreKnownOthers() { knownOthers = Set(others?.threads.map(\.thread.id) ?? []) }
 
   mutating func add(other: ThreadSample, stack: Stack?) {
     guard let stall, !isCounted, other.thread.id != stall.thread.id, !knownOthers.contains(other.thread.id) else {
@@ -182,7 +182,7 @@ struct RecordedWorkItem: ~Copyable {
   }
 
   /// Updates the duration if `age` is later than the last known one.
-  mutating func lasts(_ age: Duration) {
+  mutating func updateAge(_ age: Duration) {
     guard var stall, age > stall.duration else { return }
     stall.duration = age
     self.stall = stall

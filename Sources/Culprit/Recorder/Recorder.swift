@@ -203,7 +203,7 @@ final class Recorder: Sendable {
       .sorted { (rank($0.value), $0.value.item.item) < (rank($1.value), $1.value.item.item) }
     for (slot, box) in stalled {
       // In a storm the last age from the monitor's ring can be seconds old.
-      box.item.lasts(Self.age(slot, box.item.item))
+      box.item.updateAge(Self.age(slot, box.item.item))
       box.settle()
       endStorm(box, &state, now: now)
       if !box.item.isCounted { finish(&box.item) }
@@ -384,7 +384,7 @@ final class Recorder: Sendable {
         gap: Duration(wholeNanoseconds: head.gap_ns),
         lost: head.lost
       )
-      goOnInStorm(box, index, &state, now: head.time_ns)
+      continueInStorm(box, index, &state, now: head.time_ns)
     case OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue:
       state.ended[index] = (head.item, head.generation)
       guard let box = state.items.removeValue(forKey: index) else { break }

@@ -36,7 +36,7 @@ extension Recorder {
     let recorded = state.items.filter { $0.value.item.stall != nil && !$0.value.item.isCounted }
     // The oldest stall is likely to end first, and its report then has the counts.
     for (slot, box) in recorded.sorted(by: { $0.value.item.stall?.id ?? 0 < $1.value.item.stall?.id ?? 0 }) {
-      if isRare { box.item.lasts(Self.age(slot, box.item.item)) }
+      if isRare { box.item.updateAge(Self.age(slot, box.item.item)) }
       guard var member = box.member else { continue }
       if let count = state.storms.note(&member, now: now) { box.item.add(count.note) }
       box.member = member
@@ -53,7 +53,7 @@ extension Recorder {
   private static let fewItems = Int(updateInterval / WorkItemTracker.eventIntervalPerStall)
 
   /// Records a counted stall from now on if no other stall at its place is recorded.
-  func goOnInStorm(_ box: Box, _ index: Int, _ state: inout State, now: UInt64) {
+  func continueInStorm(_ box: Box, _ index: Int, _ state: inout State, now: UInt64) {
     guard var member = box.member, let stall = box.item.stall else { return }
     if box.item.isCounted, state.storms.records(&member, now: now) {
       SlotRegistry.shared.sample(index, generation: box.item.generation, rarely: false)

@@ -23,7 +23,7 @@ extension Recorder {
         requests += unfinished.requests
         for box in state.items.values where box.item.allThreads == unfinished.number {
           box.item.allThreads = head.all_threads
-          box.item.beginOthersAnew()
+          box.item.ignoreKnownOthers()
         }
       }
       state.allThreads = AllThreadsRecord(number: head.all_threads, requests: requests)

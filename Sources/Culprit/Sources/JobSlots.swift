@@ -33,7 +33,7 @@ struct JobSlots: @unchecked Sendable {
   }
 
   private mutating func make(_ id: Int32, _ lease: (String) -> SlotRegistry.Lease?) -> Slot? {
-    giveBackThoseOfEndedThreads()
+    releaseSlotsOfEndedThreads()
     let table = words ?? .allocate(capacity: Int(OBSERVER_OWNERS_MAX))
     if words == nil { table.initialize(repeating: 0, count: Int(OBSERVER_OWNERS_MAX)) }
     words = table
@@ -93,15 +93,15 @@ struct JobSlots: @unchecked Sendable {
     return stalled
   }
 
-  mutating func endAll() { for id in Array(slots.keys) { giveBack(id) } }
+  mutating func endAll() { for id in Array(slots.keys) { release(id) } }
 
   /// A thread without CPU time no longer exists.
-  private mutating func giveBackThoseOfEndedThreads() {
+  private mutating func releaseSlotsOfEndedThreads() {
     for (id, slot) in slots
-    where slot.lease.slot.item == 0 && clinux_clock_thread_cpu_ns(id) == 0 { giveBack(id) }
+    where slot.lease.slot.item == 0 && clinux_clock_thread_cpu_ns(id) == 0 { release(id) }
   }
 
-  private mutating func giveBack(_ id: Int32) {
+  private mutating func release(_ id: Int32) {
     guard let slot = slots.removeValue(forKey: id) else { return }
     words?[slot.place] = 0
     SlotRegistry.shared.end(slot.lease)

@@ -17,7 +17,7 @@ struct JobWatchpoints: @unchecked Sendable {
   static let resumption: UInt64 = 56
 
   /// Returns whether a watchpoint was hit or `task` is new; `nil` if no watchpoint is set.
-  func areHit(_ task: UInt64) -> Bool? {
+  func wereHit(_ task: UInt64) -> Bool? {
     guard self.task != 0 else { return nil }
     if task != self.task { return true }
     return withUnsafePointer(to: job) { clinux_watchpoint_is_hit($0) }

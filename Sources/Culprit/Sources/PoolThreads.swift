@@ -62,7 +62,7 @@ final class PoolThreads: Sendable {
     owners = Owners(pointer: .allocate(capacity: 1))
     owners.pointer.initialize(to: observer_owners())
     (self.search, self.queueLayout, self.wake, self.lease) = (search, queueLayout, wake, lease)
-    if let refusal = JobWatchpoints.refusal { doWithoutWatchpoints(refusal) }
+    if let refusal = JobWatchpoints.refusal { countEnqueuesInstead(refusal) }
   }
 
   var hasEnded: Bool { guarded.withLock { $0.state.hasEnded } }
@@ -85,7 +85,7 @@ final class PoolThreads: Sendable {
     wake.notify()
   }
 
-  func pingWaits() {
+  func probeWaits() {
     let isNew = guarded.withLock { guarded in
       guard !guarded.state.isWaiting else { return false }
       (guarded.state.isWaiting, guarded.state.next) = (true, 0)
@@ -95,7 +95,7 @@ final class PoolThreads: Sendable {
   }
 
   /// Called by the thread that runs the ping.
-  func pingIsAnswered() {
+  func probeIsAnswered() {
     guarded.withLock { guarded in
       guarded.state.isWaiting = false
       guard guarded.state.priority == nil, !guarded.state.hasEnded, let slot = guarded.state.slot else { return }
@@ -128,14 +128,14 @@ final class PoolThreads: Sendable {
         var seen = TaskThreads.observe(thread.threadID, thread.task, at: thread.place)
         seen.time = start
         // Read at once, so later hits count for the next sample.
-        seen.isHit = workers.all[thread.threadID].flatMap { $0.watchpoints.areHit(seen.task) }
+        seen.isHit = workers.all[thread.threadID].flatMap { $0.watchpoints.wereHit(seen.task) }
         // Enqueues to the separate queue of an actor are not counted.
         if countsEnqueues, thread.tracking.executor == 0 { seen.enqueues = enqueues }
         return Observed(thread: thread, seen: seen)
       }
     }
     // Threads of another priority do not delay the ping.
-    let ids = observed.filter(isOfPings).map(\.thread.threadID)
+    let ids = observed.filter(isOfProbes).map(\.thread.threadID)
     observer_owners_set(owners.pointer, ids, ids.count)
     followJobs(observed, interval, waitedFor: isWaiting ? Set(ids) : [])
     let confirmation = guarded.withLock { $0.state.jobs.nextConfirmation(after: now) }
@@ -145,7 +145,7 @@ final class PoolThreads: Sendable {
   private static let intervalWhileOff: UInt64 = 1_000_000_000
 
   /// Work of an actor can have another priority than its thread.
-  private func isOfPings(_ observed: Observed) -> Bool {
+  private func isOfProbes(_ observed: Observed) -> Bool {
     guard observed.seen.priority != 0, observed.thread.tracking.executor == 0,
       let priority = guarded.withLock({ $0.state.priority })
     else { return true }
@@ -208,27 +208,27 @@ final class PoolThreads: Sendable {
     var observed = observed
     let thread = observed.thread
     let step = worker.tracker.advance(observed.seen)
-    carryOut(step, observed)
+    perform(step, observed)
     if observed.seen.isHit == true { worker.watchpoints.clear() }
     guard step.wantsWatchpoint, watchpointRefusal == nil else { return }
     let error = worker.watchpoints.set(thread.threadID, thread.task, at: thread.place)
     guard error == 0 else {
-      if JobWatchpoints.refusals.contains(error) { doWithoutWatchpoints(error) }
+      if JobWatchpoints.refusals.contains(error) { countEnqueuesInstead(error) }
       return
     }
     observed.seen = TaskThreads.observe(thread.threadID, thread.task, at: thread.place)
-    carryOut(worker.tracker.watched(observed.seen), observed)
+    perform(worker.tracker.watched(observed.seen), observed)
   }
 
   /// Switches from watchpoints to counting enqueues, after the kernel refused watchpoints with `error`.
-  private func doWithoutWatchpoints(_ error: Int32) {
+  private func countEnqueuesInstead(_ error: Int32) {
     let counts = observer_enqueues_start()
     guarded.withLock { guarded in
       (guarded.state.watchpointError, guarded.state.countsEnqueues) = (error, counts)
     }
   }
 
-  private func carryOut(_ step: JobTracker.Step, _ observed: Observed) {
+  private func perform(_ step: JobTracker.Step, _ observed: Observed) {
     let id = observed.thread.threadID
     let suspicion: UInt64? = guarded.withLock { guarded in
       if step.hasEnded { guarded.state.jobs.end(id) }

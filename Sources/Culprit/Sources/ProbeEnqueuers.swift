@@ -54,11 +54,11 @@ final class ProbeEnqueuers: Sendable {
       return nil
     }
     if let error { throw error }
-    callLeader { $0.sources.append(source) }
+    wakeLeader { $0.sources.append(source) }
   }
 
   /// Wakes the leader for an immediate round, and a spare thread to supervise it.
-  private func callLeader(_ change: (inout State) -> Void) {
+  private func wakeLeader(_ change: (inout State) -> Void) {
     state.withLock { state in
       change(&state)
       state.calls += 1
@@ -152,7 +152,7 @@ final class ProbeEnqueuers: Sendable {
         return state.leader != number
       }
       if isReplaced {
-        callLeader { state in state.blocked.removeAll { $0.source === source } }
+        wakeLeader { state in state.blocked.removeAll { $0.source === source } }
         return
       }
     }

@@ -162,7 +162,7 @@ final class ProbedSource: Sendable {
       return (guarded.state.number, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
     }
     guard let number else {
-      if case .pool(let threads) = worker, hasWaited(now, interval) { threads.pingWaits() }
+      if case .pool(let threads) = worker, hasWaited(now, interval) { threads.probeWaits() }
       return next
     }
     // Sending takes time, especially without a CPU. This time is not a stall of the source.
@@ -204,7 +204,7 @@ final class ProbedSource: Sendable {
     let now = clinux_clock_ns()
     // A child of fork(2) can inherit the ping, but its parent owns the slot.
     guard lease.isOurs else { return }
-    if case .pool(let threads) = worker { threads.pingIsAnswered() }
+    if case .pool(let threads) = worker { threads.probeIsAnswered() }
     var holds = true
     if case .addresses(_, _, let check) = worker { holds = check() }
     let isLast = guarded.withLock { guarded in

@@ -23,9 +23,9 @@ final class SlotRegistry: Sendable {
     /// Whether this process made the lease. A child of fork(2) can mark its parent's slot, without effect.
     var isOurs: Bool { clinux_process_is(process) }
 
-    /// Begins a scope without a time limit, if the lease still owns the slot. ``exemptNoMore()`` ends it.
+    /// Begins a scope without a time limit, if the lease still owns the slot. ``endExemption()`` ends it.
     func exempt() { observer_slot_exempt(slot, generation) }
-    func exemptNoMore() {
+    func endExemption() {
       guard observer_slot_exempt_no_more(slot, generation), isOurs else { return }
       let suspicion = slot.suspicion
       if suspicion != .max { observer_control_tick_by(control.pointer, clinux_clock_ns() &+ suspicion) }

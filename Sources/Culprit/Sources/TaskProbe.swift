@@ -98,10 +98,10 @@ final class TaskProbe: Sendable {
         await Self.descend(2 + round % 3, of: 2 + round % 3, nil, clues)
       }
     }
-    async let child: Bool = Self.beAChild(of: parent, 3, clues)
+    async let child: Bool = Self.runAsChild(of: parent, 3, clues)
     _ = await child
     await withTaskGroup(of: Bool.self) { group in
-      group.addTask { await Self.beAChild(of: parent, 4, clues) }
+      group.addTask { await Self.runAsChild(of: parent, 4, clues) }
       await group.waitForAll()
     }
     guard let all = clues.all, let place = search.found, let allocation = Self.only(all.allocation),
@@ -176,7 +176,7 @@ final class TaskProbe: Sendable {
   }
 
   @inline(never)
-  private static func beAChild(of parent: UInt64, _ levels: Int, _ clues: Clues) async -> Bool {
+  private static func runAsChild(of parent: UInt64, _ levels: Int, _ clues: Clues) async -> Bool {
     await descend(levels, of: levels, parent, clues)
     return true
   }
