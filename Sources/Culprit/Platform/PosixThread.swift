@@ -48,6 +48,8 @@ final class PosixThread: Sendable {
   /// through ``allowingFork(_:)``.
   init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     end = Promise<Bool>()
+    // Created here: a thread reserves an arena when it first allocates.
+    Self.running.withLock { _ in }
     clinux_fork_start()
     let start = Unmanaged.passRetained(Start(name, body, end))
     clinux_test_clock_thread_reached(CLINUX_THREAD_CREATED)
