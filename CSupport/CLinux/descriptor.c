@@ -13,7 +13,7 @@ CLINUX_RESIDENT_CODE
 enum { KEPT_MAX = 256 };
 
 static struct {
-  _Atomic int number; /* the number plus one; 0: free; CHANGING */
+  _Atomic int number; /* the descriptor's number plus one, CHANGING, or 0 if free */
   _Atomic uint64_t device;
   _Atomic uint64_t inode;
   _Atomic uint64_t born_ns;

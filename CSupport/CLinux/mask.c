@@ -104,7 +104,7 @@ bool clinux_mask_lets_in_asleep(int32_t tid, int signal) {
     call = call * 10 + (text[at] - '0');
   if (!is_outside && sets_mask(call))
     return false;
-  /* Without CPU time used, the thread was still in this call when its mask was read. */
+  /* If no CPU time was used, the thread was still in this call when its mask was read. */
   return clinux_mask_ask(tid, signal, &sleeps) != CLINUX_MASK_KEEPS_OUT && clinux_clock_thread_cpu_ns(tid) == used;
 }
 
@@ -149,7 +149,7 @@ ssize_t clinux_write(int descriptor, const void *bytes, size_t count) {
   syscall(SYS_rt_sigpending, &pending, sizeof pending);
   ssize_t written = write(descriptor, bytes, count);
   int error = errno;
-  /* A failed write signals its own thread. A signal that was already pending belongs to other code. */
+  /* A failed write raises the signal in the calling thread. A signal that was already pending belongs to other code. */
   uint64_t sent = written >= 0 ? 0 : error == EPIPE ? bit(SIGPIPE) : error == EFBIG ? bit(SIGXFSZ) : 0;
   sent &= ~pending;
   struct timespec at_once = {0, 0};

@@ -89,7 +89,7 @@ extension Formatting {
     if let location = function.location { return unlessNamed("\(printable(location.fileName)):\(location.line)") }
     guard !function.moduleName.isEmpty else { return "no module" }
     guard !function.isAddress(name) else { return "" }
-    // The name of a nameless function is its address, which contains the module.
+    // For a function without a symbol name, `name` is its address, including the module.
     if function.noName != nil { return function.name }
     return unlessNamed(printable(function.moduleName))
   }

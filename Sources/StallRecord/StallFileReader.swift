@@ -56,7 +56,7 @@ package struct StallFile: Sendable {
 
   package static let beginning = StallFileFormat.magic
 
-  /// Maximum number of bytes other than samples. All are in memory.
+  /// Maximum number of bytes other than samples. The reader keeps all of them in memory.
   private static let keptBytesMax = 256 << 20
 
   /// Reads a file from `bytes`.
@@ -67,7 +67,7 @@ package struct StallFile: Sendable {
   /// - Parameters:
   ///   - bytes: The content of the file.
   ///   - samples: Minimum number of samples to keep of each stall. Fewer than twice as many are kept, evenly selected.
-  /// - Throws: ``StallFileError`` without a header that this version can read.
+  /// - Throws: ``StallFileError`` if the file has no header that this version can read.
   package init(bytes: [UInt8], samples: Int = .max) throws(StallFileError) {
     try self.init(RecordScanner(bytes: bytes), Extent(samples: samples))
   }
@@ -78,7 +78,7 @@ package struct StallFile: Sendable {
   ///   - extent: The data to keep.
   ///   - piece: Returns any number of next bytes; empty at the end. For other files than `.stall` files, it is called
   ///     only for the header.
-  /// - Throws: ``StallFileError`` without a header that this version can read.
+  /// - Throws: ``StallFileError`` if the file has no header that this version can read.
   package init(_ extent: Extent, _ piece: @escaping () -> [UInt8]) throws(StallFileError) {
     try self.init(RecordScanner(piece), extent)
   }
@@ -201,7 +201,7 @@ private struct RecordingBuilder {
         let (address, frames) = try NameRecord.read(&reader)
         recording.names[address] = frames
       case .note: try addNote(&reader)
-      // Relevant only for programs that add names.
+      // Only programs that add names to a file use this record.
       case .namesLookedUp: break
       }
       return true

@@ -47,7 +47,7 @@ import Testing
         : observer_capture(view.thread, slots + place, view.item, 20_000_000, &copy)
       statuses[status.rawValue, default: 0] += 1
       guard let copy, status == OBSERVER_CAPTURED else { continue }
-      // A copy between two work items is ignored.
+      // Ignores a copy that was made between two work items.
       if view.item != 0 {
         let sign = workload_storm_shows(copy.pointee.stack, copy.pointee.stack_bytes, Int32(place), view.item)
         signs[sign.rawValue, default: 0] += 1

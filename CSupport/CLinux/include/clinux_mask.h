@@ -27,9 +27,8 @@ enum clinux_mask_answer {
  * 0 if not available. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal, uint64_t *sleeps);
 
-/* Whether thread TID of this process sleeps and does not block SIGNAL, and its mask is the same after the sleep: the
- * masks of calls such as sigwaitinfo(2) and ppoll(2) are valid only within them. Async-signal-safe: yes. Threads: any.
- */
+/* Whether thread TID of this process sleeps without blocking SIGNAL, outside of calls that change the signal mask while
+ * they wait, such as sigwaitinfo(2) and ppoll(2). Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_mask_lets_in_asleep(int32_t tid, int signal);
 
 /* Returns the main thread's signal mask, or the last known one while the C library briefly blocks all its signals; 0:

@@ -12,7 +12,7 @@ enum clinux_memory_way {
   CLINUX_MEMORY_BY_WINDOW = 0, /* written into a mapped file in memory (memfd_create(2)) */
   CLINUX_MEMORY_BY_CALL = 1,
   CLINUX_MEMORY_BY_FILE = 2,
-  CLINUX_MEMORY_BY_PIPE = 3,    /* if a sandbox refuses the call and the file */
+  CLINUX_MEMORY_BY_PIPE = 3,    /* if a sandbox refuses process_vm_readv(2) and /proc/self/mem */
   CLINUX_MEMORY_UNREADABLE = 4, /* no stack can be unwound */
 };
 

@@ -29,7 +29,7 @@ CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_file(int32_t tid, cons
 /* Opens the "/syscall" file of thread TID, as clinux_task_open_file does. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_syscall(int32_t tid);
 
-/* Reads the "/status" file of thread TID into TEXT, of SIZE bytes, without the middle of a longer file. Returns the
+/* Reads the "/status" file of thread TID into TEXT, of SIZE bytes. Omits the middle of a longer file. Returns the
  * number of bytes, or 0 if the file is not available. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS size_t clinux_task_read_status(int32_t tid, char *text, size_t size);
 

@@ -123,7 +123,7 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   int error = ENOTSUP;
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
-  /* If timers work in general, this error (RLIMIT_SIGPENDING) does not justify disturbing the thread. */
+  /* If timers work in general, the likely cause is RLIMIT_SIGPENDING, which does not justify disturbing the thread. */
   bool may_disturb = when == OBSERVER_SEND_NOW || !atomic_load_explicit(&timers_work, memory_order_relaxed);
   if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb)
     error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
@@ -131,17 +131,18 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   return error;
 }
 
-/* Time for which a thread seen blocking our signal is assumed to block it. Signal handlers have returned by then. */
+/* Time for which a thread seen blocking our signal is assumed to keep blocking it. Long enough for a
+ * signal handler to return. */
 static const uint64_t block_known_ns = 100000000;
-/* Used instead of block_known_ns after a second observation: on a busy machine, the next observation can find the
- * thread leaving a wait. */
+/* Used instead of block_known_ns if the block is observed again before that time is over. It is longer because on a
+ * busy machine the next observation can come while the thread is leaving a wait. */
 static const uint64_t block_confirmed_ns = 1000000000;
 
-/* Returns OBSERVER_NO_ANSWER if THREAD blocks the signal: the service's next sigwaitinfo(2) would receive it.
+/* Returns OBSERVER_NO_ANSWER if THREAD blocks the signal, because the service's next sigwaitinfo(2) would receive it.
  *
- * In sigwaitinfo(2) a thread does not appear to block the awaited signal, so an observed block is remembered. A thread
- * without observations is checked again while it sleeps in another call, or after it has run without sleeping: it is
- * then in no such wait. Returns OBSERVER_ASLEEP if neither was seen within a millisecond, and the thread sleeps at the
+ * A thread in sigwaitinfo(2) does not appear to block the awaited signal, so an observed block is remembered. A thread
+ * without a remembered observation is checked for up to a millisecond. It is not in sigwaitinfo(2) if it sleeps in
+ * another call, or has run without sleeping. If neither is seen, returns OBSERVER_ASLEEP if the thread sleeps at the
  * last check or ever blocked the signal. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static enum observer_capture_status check_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();

@@ -57,7 +57,7 @@ struct Monitor: ~Copyable {
     samplers = SamplerSupervisor(sampling)
   }
 
-  /// The longest runnable wait that counts at once. A pause of a virtual machine can look like a wait for a CPU.
+  /// The longest wait for a CPU that one tick counts. A pause of a virtual machine can look like such a wait.
   private static let longestStarved: UInt64 = 1_000_000_000
 
   /// The shortest time between two ticks. It grows with each sampled work item, so ticks use about 1 % of a CPU.
@@ -255,7 +255,7 @@ struct Monitor: ~Copyable {
     event.call = -1
     event.tid = threadID(index, slots[index].read())
     event.cpu_ns = event.tid == 0 ? 0 : clinux_clock_thread_cpu_ns(event.tid)
-    // Unknown: reading the file with the delay could block as well.
+    // The delay is unknown, because reading its file could block as well.
     event.run_delay_ns = .max
     _ = observer_ring_write(ring, &event, nil, 0)
   }
@@ -288,7 +288,7 @@ struct Monitor: ~Copyable {
       paused: tick.paused
     )
     var tid = lastThreadID(index)
-    // Only the stall table has the thread of a work item that was not sampled.
+    // If the work item was not sampled, only the stall table contains its thread.
     if tid == 0 {
       let stall = stalls[index].read()
       if stall.item == tracker.pointee.item { tid = stall.tid }
@@ -325,7 +325,7 @@ struct Monitor: ~Copyable {
   @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
-    // The end time of a work item declared at its first check has not been requested yet.
+    // Requests the end time here too, because a work item can be declared at its first check.
     guard slots[index].wantEndTime(of: view.item) else { return true }
     guard trackers[index].pendingEnd == nil else { return false }
     // When many tasks pass their thresholds at once, a stall of a thread must not wait for all of them.

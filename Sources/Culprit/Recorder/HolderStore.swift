@@ -16,7 +16,7 @@ struct HolderStore {
   /// Adds `holder`. Returns whether the sample is kept.
   mutating func add(_ holder: HolderSample, stack: Stack?) -> Bool {
     if skipped.count >= Self.threadsMax, skipped[holder.thread.id] == nil { skipped = [:] }
-    // The first count varies, because otherwise every sample of threads that appear once would be kept.
+    // Initial counts differ between threads. With the maximum for each, every first sample would be kept.
     let count = (skipped[holder.thread.id] ?? stride - 1 - strangers % stride) + 1
     if skipped[holder.thread.id] == nil { strangers += 1 }
     guard count >= stride else {

@@ -35,7 +35,7 @@ final class Reporter: Sendable {
   let hung: Handlers<StallEvent>
   let ended: Handlers<StallReport>
 
-  /// Test seam: files that stay open, because reading symbols takes most of a report's time.
+  /// Test seam: module files that stay open between reports, because reading symbols takes most of a report's time.
   // SAFETY: a test sets it before the first watchdog starts, and only the reporter's thread uses the files.
   nonisolated(unsafe) static var keptFiles: SharedFiles?
 
@@ -172,7 +172,7 @@ final class Reporter: Sendable {
   /// returned.
   func finish(until deadline: UInt64) -> Bool {
     let areCalled = [begun, hung].map { $0.finish(until: deadline) } + [ended.finish(until: deadline)]
-    // The client library of the servers should not be active when the process exits.
+    // The client library of the debuginfod servers should not be active when the process exits.
     servers?.finish(within: .milliseconds(1500))
     return areCalled.allSatisfy { $0 }
   }
@@ -261,7 +261,7 @@ final class Reporter: Sendable {
         pending.deliver(stall.id)
         file?.noteReported()
       }
-      // A report without an available handler is printed.
+      // If no handler is available, the report is printed.
       guard !ended.call(report, after: begins, then: isDelivered) else { continue }
       printToStandardError(report.description, pause: { [self] in attend() })
       file?.noteReported()

@@ -3,13 +3,13 @@
 /// Between two samples, a task might have been suspended and resumed. Any of these proves that there was no pause:
 ///
 /// - The thread used no CPU time between the samples.
-/// - A watchpoint on the word with the thread's current task was not hit: the runtime began and ended no job there.
+/// - A watchpoint on the word that holds the thread's current task was not hit: no job began or ended on the thread.
 /// - Without watchpoints: the task was not enqueued. A suspension that resumes at once is missed.
 struct JobTracker {
   struct Observation {
-    /// Time before the first word was read, in nanoseconds.
+    /// Timestamp taken before the first word was read, in nanoseconds.
     var time: UInt64
-    /// Time after the last word was read; 0: equal to `time`.
+    /// Timestamp taken after the last word was read; 0: equal to `time`.
     var readTime: UInt64 = 0
     /// Address of the current task; 0: none.
     var task: UInt64
@@ -42,7 +42,7 @@ struct JobTracker {
 
   private var state = State.unknown
   private var last: Observation?
-  /// Two samples further apart might span a stop of the process.
+  /// Maximum interval between two samples. During a longer one, the process might have been stopped.
   private let apartMax: UInt64
   /// Number of samples before the next watchpoint. Each watchpoint that is hit doubles the wait.
   private var wait = 0

@@ -35,17 +35,17 @@ extension Watchdog {
 
     /// The way a run ended. Newer versions might add values.
     public struct Ending: ReportCode {
-      /// The string, as in JSON.
+      /// The name of the ending, as in JSON.
       public var rawValue: String
       /// Accepts unknown values.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// While no work was stuck, the watchdog was stopped, the process exited, or the process replaced its program by
-      /// execve(2).
+      /// The watchdog was stopped, the process exited, or the process replaced its program by execve(2). No work was
+      /// stuck.
       public static let cleanExit = Ending(rawValue: "cleanExit")
       /// SIGTERM, for which the service had no handler, while no work was stuck.
       public static let terminated = Ending(rawValue: "terminated")
-      /// While work was stuck, the process was killed, ended by a signal from outside, or replaced its program; or the
-      /// watchdog was stopped during a hang.
+      /// The process was killed, was ended by a signal from outside, or replaced its program while work was stuck; or
+      /// the watchdog was stopped during a hang.
       public static let fatalHang = Ending(rawValue: "fatalHang")
       /// A signal that leaves no trace (usually SIGKILL) or _exit(2), while no work was stuck.
       public static let killed = Ending(rawValue: "killed")

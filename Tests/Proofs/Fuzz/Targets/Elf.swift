@@ -2,7 +2,7 @@ import CulpritStallRecord
 
 @testable import CulpritSymbols
 
-/// Reads any bytes as an ELF file: symbols, debug information and stubs of its addresses.
+/// Reads arbitrary bytes as an ELF file, with the symbols, debug information and stubs of all addresses.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzElf(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
   let keeper = FuzzInput(data, count)

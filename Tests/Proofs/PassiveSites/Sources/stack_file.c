@@ -52,7 +52,7 @@ void stack_write_bytes(FILE *file, const char *keyword, uint64_t address, const 
 /* Writes BYTES like stack_write_bytes, without runs of more than 64 zeros. */
 static void write_copy(FILE *file, const char *keyword, uint64_t address, const uint8_t *bytes, uint64_t length) {
   enum { RUN = 64 };
-  uint64_t start = 0, end = 0; /* of the present part */
+  uint64_t start = 0, end = 0; /* bounds of the current part without long runs of zeros */
   for (uint64_t at = 0; at <= length; at++) {
     if (at < length && bytes[at] == 0)
       continue;

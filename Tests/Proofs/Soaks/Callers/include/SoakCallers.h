@@ -31,8 +31,8 @@ bool soak_may_return_early(int kind);
 /* The name of the call of KIND, below soak_kinds(). Threads: any. */
 const char *soak_kind_name(int kind);
 
-/* Starts PER_KIND threads of each kind, and a thread that wakes waits without a timeout. SEED determines all random
- * choices. Returns 0, or an errno value after which no thread runs. Threads: one, while nothing runs. */
+/* Starts PER_KIND threads of each kind, and one thread that ends the waits that have no timeout. SEED determines all
+ * random choices. Returns 0, or an errno value after which no thread runs. Threads: one, while nothing runs. */
 int soak_start(int per_kind, uint64_t seed);
 
 /* Ends every thread and frees its resources. The counts stay. Threads: the one that called soak_start. */
