@@ -8,8 +8,8 @@
 
 int (*clinux_clock_gettime)(clockid_t clock, struct timespec *time) = clock_gettime;
 
-/* A preloaded library that fakes the time (libfaketime) does not affect the kernel's deadlines, so waits would end
- * at once, or never. */
+/* A preloaded library that fakes the time (libfaketime) does not affect the kernel. Deadlines in faked time would make
+ * waits end at once, or never. */
 __attribute__((constructor)) static void use_own_clock(void) {
 #ifdef __GLIBC__
   void *library = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);

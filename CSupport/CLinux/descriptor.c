@@ -9,11 +9,11 @@
 #include <unistd.h>
 CLINUX_RESIDENT_CODE
 
-/* Enough for several simultaneous stalls. A child closes only these descriptors. */
+/* Enough for several simultaneous stalls. A child of fork(2) closes only the descriptors in this table. */
 enum { KEPT_MAX = 256 };
 
 static struct {
-  _Atomic int number; /* the descriptor's number plus one, CHANGING, or 0 if free */
+  _Atomic int number; /* 0: free; CHANGING: being written; otherwise the descriptor's number plus one */
   _Atomic uint64_t device;
   _Atomic uint64_t inode;
   _Atomic uint64_t born_ns;
@@ -28,8 +28,8 @@ uint32_t clinux_descriptor_table(void) { return own_table; }
 
 void clinux_descriptor_share_table(uint32_t table) { own_table = table; }
 
-/* PATH is relative to DIRECTORY; empty for DIRECTORY itself. Uses the kernel's cached attributes: the number might now
- * refer to a file of the service on an unresponsive file system. */
+/* Identifies the file at PATH relative to DIRECTORY, or DIRECTORY itself if PATH is empty. Uses the kernel's cached
+ * attributes: the number might now refer to a file of the service on an unresponsive file system. */
 static bool identify_at(int directory, const char *path, struct clinux_descriptor *found) {
   int how = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | (*path ? 0 : AT_EMPTY_PATH);
   struct statx about;
@@ -43,7 +43,7 @@ static bool identify_at(int directory, const char *path, struct clinux_descripto
   }
   if (errno == EBADF || errno == ENOENT || errno == ENOTDIR)
     return false;
-  /* Some sandboxes allow only the plain fstat call, which the C library does not use. */
+  /* Some sandboxes allow only the system call fstat(2). The C library's fstat uses another call. */
   struct stat old;
   if ((*path ? fstatat(directory, path, &old, AT_SYMLINK_NOFOLLOW) : syscall(SYS_fstat, directory, &old)) != 0)
     return false;

@@ -69,7 +69,7 @@ int clinux_open_unnamed(const char *directory, unsigned mode) {
   int descriptor = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, (mode_t)mode);
   if (descriptor < 0)
     return -errno;
-  /* Without /proc the file could not be named. */
+  /* Naming the file later requires /proc. */
   char path[32];
   descriptor_path(descriptor, path);
   if (faccessat(AT_FDCWD, path, F_OK, 0) == 0)

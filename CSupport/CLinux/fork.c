@@ -7,7 +7,8 @@
 
 #include <pthread.h>
 
-/* Bits of WORD: the thread works; another thread waits for it to rest; number of changes. */
+/* Parts of WORD. WORKS: the thread works. AWAITED: a forking thread waits until the thread rests. From CHANGE up:
+ * number of changes. */
 enum { WORKS = 1, AWAITED = 2, CHANGE = 4 };
 
 struct place {
@@ -98,7 +99,7 @@ void clinux_fork_enter(void) {
     own_process = mine;
     works_until_ns = 0;
     clinux_fork_takes_part = true;
-    /* The entry might belong to a working thread of the parent. */
+    /* The entry might still be marked as working by a thread of the parent. */
     rest(place);
     work(place);
     return;
@@ -135,7 +136,7 @@ void clinux_fork_let_ahead(void) {
   struct place *place = place_of_thread();
   if (!place || !works(place))
     return;
-  /* A fork that has given up waiting for this thread waits for it again after a rest. */
+  /* If a fork has given up waiting for this thread, later forks wait for it again only after it has rested. */
   uint32_t given_up = atomic_load_explicit(&place->given_up, memory_order_relaxed);
   bool is_given_up = given_up == (atomic_load_explicit(&place->word, memory_order_relaxed) & ~(uint32_t)AWAITED);
   if (!is_given_up && forking_until_ns(atomic_load_explicit(&forks, memory_order_relaxed)) == 0)
@@ -167,7 +168,7 @@ static void wait_for_rest(struct place *place, uint64_t deadline_ns) {
 }
 
 static void prepare(void) {
-  /* Must be set before the fork becomes visible. */
+  /* Must be set before FORKS counts this fork. */
   atomic_store_explicit(&forks_since_ns, clinux_clock_ns(), memory_order_relaxed);
   uint32_t mine = stamp_part(), word = atomic_load_explicit(&forks, memory_order_relaxed), more;
   do

@@ -32,7 +32,7 @@ void clinux_lock_take(struct clinux_lock *lock) {
   for (int spin = 0; spin < SPINS; spin++)
     if (take(lock, mine))
       return;
-  /* The lock stays marked, because other threads might also wait. */
+  /* Keeps AWAITED set, because other threads might also wait. */
   while (!take(lock, mine | AWAITED)) {
     uint32_t word = mine;
     atomic_compare_exchange_strong_explicit(&lock->word, &word, mine | AWAITED, memory_order_relaxed,

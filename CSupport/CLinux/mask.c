@@ -72,7 +72,7 @@ enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal, uint64_t *sleep
   return !state || *state == 'R' ? CLINUX_MASK_LETS_IN : CLINUX_MASK_MAY_WAIT;
 }
 
-/* Whether CALL can sleep with another signal mask than its thread has before and after it. */
+/* Whether the system call CALL can replace its thread's signal mask while it sleeps. */
 static bool sets_mask(long call) {
   switch (call) {
   case SYS_rt_sigtimedwait:
@@ -95,7 +95,7 @@ bool clinux_mask_lets_in_asleep(int32_t tid, int signal) {
   struct clinux_descriptor file = clinux_task_open_syscall(tid);
   long bytes = file.number < 0 ? -1 : syscall(SYS_pread64, file.number, text, sizeof text, 0L);
   clinux_descriptor_close(&file);
-  /* "-1 …" outside of a call, or "running" */
+  /* The text is "CALL …" in a system call, "-1 …" outside, or "running". */
   bool is_outside = bytes > 2 && text[0] == '-';
   if (!is_outside && (bytes < 1 || text[0] < '0' || text[0] > '9'))
     return false;
@@ -104,7 +104,7 @@ bool clinux_mask_lets_in_asleep(int32_t tid, int signal) {
     call = call * 10 + (text[at] - '0');
   if (!is_outside && sets_mask(call))
     return false;
-  /* If no CPU time was used, the thread was still in this call when its mask was read. */
+  /* Unchanged CPU time proves that the thread was still in CALL when its mask was read. */
   return clinux_mask_ask(tid, signal, &sleeps) != CLINUX_MASK_KEEPS_OUT && clinux_clock_thread_cpu_ns(tid) == used;
 }
 
@@ -134,7 +134,7 @@ void clinux_mask_prepare(pthread_attr_t *attributes) {
   sigset_t mask;
   sigemptyset(&mask);
   /* A program that receives SIGPROF with sigwait(3) or signalfd(2) blocks it in all threads. The new thread must not
-   * take it. */
+   * take that signal. */
   uint64_t own = clinux_mask_of_own_threads() | ((clinux_mask_get() | clinux_mask_of_main()) & bit(SIGPROF));
   for (int signal = 1; signal <= 64; signal++)
     if ((own & bit(signal)) != 0)

@@ -41,7 +41,7 @@ static struct sources all_sources[WINDOWS] = {[0 ... WINDOWS - 1] = {{.number = 
 
 static struct sources *own_sources(void) { return &all_sources[clinux_descriptor_table() != 0 ? clinux_context : 0]; }
 
-/* One thread at a time for each table. */
+/* One thread at a time for each descriptor table. */
 static void open_file(struct sources *sources) {
   if (!clinux_descriptor_is_ours(&sources->file))
     sources->file = clinux_descriptor_keep(open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC));
@@ -84,7 +84,8 @@ static bool is_limited(void) {
 /* Returns the number of readable bytes copied, or -1 if there is no window. */
 static long copy_through_window(uint64_t address, void *destination, size_t length) {
   struct window *window = &windows[clinux_context];
-  /* Threads in a context block SIGXFSZ, which would end the process, and check the limit only after a failed write. */
+  /* Threads in a context block SIGXFSZ, so they check the limit only after a failed write. In other threads, SIGXFSZ
+   * would end the process. */
   bool is_own = clinux_context != 0 && clinux_context != CLINUX_HANDLERS_CONTEXT;
   if (!atomic_load_explicit(&window->is_open, memory_order_acquire) || (!is_own && is_limited()))
     return -1;
@@ -121,7 +122,7 @@ static long copy_through_window(uint64_t address, void *destination, size_t leng
 
 static bool read_by_file(uint64_t address, void *destination, size_t length) {
   struct sources *sources = own_sources();
-  /* The kernel's file position is signed. */
+  /* The address becomes a file position, which is signed. */
   if (address > INT64_MAX - length || !has_file(sources))
     return false;
   long got = syscall(SYS_pread64, sources->file.number, destination, length, (long)address);
@@ -138,7 +139,8 @@ static bool read_by_call(uint64_t address, void *destination, size_t length) {
   return got >= 0 && (size_t)got == length;
 }
 
-/* Uses the file if a filter refuses the call, which is untested when it replaces a closed window. */
+/* Reads by process_vm_readv(2) or, if a filter refuses this call, by file. The call was not tested at the start if a
+ * window was then in use. */
 static bool read_by_call_or_file(uint64_t address, void *destination, size_t length) {
   return read_by_call(address, destination, length) ||
          (is_refused(errno) && read_by_file(address, destination, length));
@@ -146,7 +148,7 @@ static bool read_by_call_or_file(uint64_t address, void *destination, size_t len
 
 /* Writing unmapped memory to a pipe fails with EFAULT. The pipe is empty before and after. */
 static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
-  /* Memory must not be written to a file of the service that has reused the pipe's number. */
+  /* If a file of the service has reused the pipe's number, memory must not be written to that file. */
   struct sources *sources = own_sources();
   open_pipe(sources);
   if (!clinux_descriptor_is_ours(&sources->pipe_reader) || !clinux_descriptor_is_ours(&sources->pipe_writer))
@@ -214,7 +216,7 @@ static size_t read_some_by_file(uint64_t address, void *destination, size_t leng
   return got > 0 ? (size_t)got : 0;
 }
 
-/* One page per piece: the call transfers only whole pieces. */
+/* process_vm_readv(2) transfers only whole pieces, so each piece is one page. */
 static size_t read_some_by_call(uint64_t address, void *destination, size_t length) {
   enum { BATCH = 8 };
   pid_t self = (pid_t)syscall(SYS_gettid);
@@ -268,8 +270,8 @@ size_t clinux_memory_read_some(uint64_t address, void *destination, size_t lengt
   return copied;
 }
 
-/* Runs in the child after fork(2): files and pipe are the parent's, and windows are not mapped. clinux_descriptor.h
- * closes the descriptors. */
+/* Runs in the child after fork(2), where the windows are not mapped and the files and the pipe are the parent's. Their
+ * descriptors are closed by clinux_descriptor.h. */
 static void forget_parent(void) {
   for (int index = 0; index < WINDOWS; index++) {
     all_sources[index] = NO_SOURCES;

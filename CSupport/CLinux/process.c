@@ -97,7 +97,8 @@ bool clinux_process_is_kernels(const char *path) {
   int saved_errno = errno;
   uint64_t own = 0, device = 0;
   bool is_own = device_of(path[1] == 's' ? "/sys/kernel" : "/proc/self", &own);
-  /* Checks each directory from the root down: a lookup in another file system could wait for its server. */
+  /* Checks each directory from the root down: a lookup in another file system could wait for that file system's
+   * server. */
   char part[128];
   size_t at = 0;
   while (is_own && path[at] != '\0' && at < sizeof part - 1) {

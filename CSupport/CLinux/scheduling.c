@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* NR_CPUS of arch/x86/Kconfig. The variables are written only before `main`. */
+/* Highest NR_CPUS of arch/x86/Kconfig. The variables below are written only before `main`. */
 enum { CPUS_MAX = 8192 };
 static unsigned long cpus[CPUS_MAX / (8 * sizeof(unsigned long))];
 static size_t cpu_bytes;

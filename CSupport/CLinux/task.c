@@ -45,7 +45,7 @@ int clinux_task_start(void) {
     return errno;
   here()->list = memory + id_bytes;
   here()->task_ids = (int32_t *)(void *)memory;
-  /* The first access takes the address space's lock. */
+  /* Touches the memory now, because the first access takes the address space's lock. */
   here()->task_ids[0] = 0;
   return 0;
 }
@@ -112,7 +112,8 @@ size_t clinux_task_read_status(int32_t tid, char *text, size_t size) {
   int64_t offset = 0;
   long count = descriptor.number < 0 ? -1 : 1;
   while (count > 0) {
-    /* Drops part of the list of groups: the state precedes it, and less than half a buffer follows it. */
+    /* Drops a part of TEXT that belongs to the list of groups: the state precedes the list, and less than half a buffer
+     * follows it. */
     if (length == size) {
       memmove(text + size / 8, text + size / 2, size - size / 2);
       length = size / 8 + size - size / 2;
@@ -150,7 +151,7 @@ int32_t clinux_task_self(void) { return (int32_t)syscall(SYS_gettid); }
 bool clinux_task_join(pthread_t thread, uint64_t deadline_ns) {
   if (deadline_ns == UINT64_MAX)
     return pthread_join(thread, NULL) == 0;
-  /* The C library waits by the kernel's clock, which can differ from a simulated one. */
+  /* The C library waits by the kernel's clock, which can differ from the test clock. */
   uint64_t now_ns = clinux_clock_ns();
   uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
   struct timespec deadline;
@@ -180,8 +181,8 @@ struct clinux_descriptor clinux_task_open_schedule(void) {
 
 void clinux_task_close_schedule(struct clinux_descriptor schedule) { clinux_descriptor_close(&schedule); }
 
-/* Sets *TURNS to the third number of schedstat. Returns the second; UINT64_MAX if the file cannot be read, time is
- * simulated, or the third number is 0 because the kernel does not count. */
+/* Returns the second number of schedstat and sets *TURNS to the third. Returns UINT64_MAX if the file cannot be read,
+ * time is simulated, or the third number is 0, which means that the kernel does not count. */
 static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
   const struct clinux_test_clock *test = clinux_test_clock_installed();
   bool counts = descriptor >= 0 && !(test && test->is_simulated());

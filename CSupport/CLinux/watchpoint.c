@@ -15,7 +15,7 @@ static size_t note_bytes(void) { return 2 * (size_t)sysconf(_SC_PAGESIZE); }
 bool clinux_calls_are_filtered(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
 
 int clinux_watchpoint_set(struct clinux_watchpoint *watchpoint, int32_t tid, uint64_t address) {
-  /* Some filters end the process for this call. */
+  /* Some filters end the process for perf_event_open(2). */
   if (clinux_calls_are_filtered())
     return EPERM;
   struct perf_event_attr what = {

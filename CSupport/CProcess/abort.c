@@ -16,12 +16,13 @@ CLINUX_RESIDENT_CODE
 
 static _Atomic int32_t aborting;
 
-/* Used by the escalation thread. Children of the owner do not inherit the timer. */
+/* Used by the escalation thread. Children of the process TIMER_OWNER do not inherit the timer. */
 static int timer_id;
 static pid_t timer_owner;
 static _Atomic bool is_armed;
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs with any lock held: no locks, allocation, stdio, loader, language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION. The interrupted code might hold any lock, so this section uses no locks, allocation,
+ * stdio, loader or language runtime. */
 
 static pid_t process(void) { return (pid_t)syscall(SYS_getpid); }
 
@@ -40,8 +41,8 @@ static void unblock_abort(void) {
   sigprocmask(SIG_UNBLOCK, &set, NULL); /* affects the calling thread */
 }
 
-/* The kernel forces a fault's signal on every process, including process 1. Blocking prevents the call of a handler
- * installed meanwhile. */
+/* The kernel forces a fault's signal on every process, including process 1. Blocking the signal prevents the call of a
+ * handler that other code installs meanwhile. */
 static void meet_fault(void) {
   struct sigaction action = {.sa_handler = SIG_DFL};
   sigaction(SIGILL, &action, NULL);
@@ -57,7 +58,7 @@ static void meet_fault(void) {
   syscall(SYS_exit_group, 128 + SIGABRT);
 }
 
-/* Threads to which SIGPROF was sent just before also run this function, and return. */
+/* SIGPROF sent earlier for another purpose can also run this function, in any thread. */
 static void deliver_end(int signal) {
   (void)signal;
   int32_t self = clinux_task_self();
@@ -149,7 +150,7 @@ void cprocess_abort_say(const char *text, size_t bytes) {
     patience_ms -= 50;
     if (ready <= 0 || (place.revents & POLLOUT) == 0)
       continue;
-    /* A pipe that is ready accepts PIPE_BUF bytes (pipe(7)). */
+    /* A pipe that is ready for writing accepts PIPE_BUF bytes (pipe(7)). */
     ssize_t written = clinux_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
     if (written < 0 && errno != EINTR && errno != EAGAIN)
       break;

@@ -39,8 +39,8 @@ static bool is_underneath[FATAL_SIGNALS];
 /* Whether the former handler has returned and the process continued. */
 static _Atomic bool recovers[FATAL_SIGNALS];
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, with any lock held: no locks, allocation, stdio, loader,
- * language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION. The interrupted code might hold any lock, so this section uses no locks, allocation,
+ * stdio, loader or language runtime. */
 
 static size_t put_number(char *text, uint64_t number) {
   char digits[20];
@@ -108,8 +108,8 @@ enum { BREAKPOINTS_COME_AGAIN = 1 };
 enum { BREAKPOINTS_COME_AGAIN = 0 };
 #endif
 
-/* Whether the handler's return repeats the instruction and with it the signal. A forbidden system call is not
- * repeated. */
+/* Whether the instruction, and therefore the signal, is repeated after the handler returns. A forbidden system call is
+ * not repeated. */
 static bool comes_again(int number, const siginfo_t *info) {
   if (number == SIGTRAP)
     return BREAKPOINTS_COME_AGAIN && info->si_code == TRAP_BRKPT;
@@ -172,7 +172,8 @@ static bool has_handler(const struct sigaction *action) {
 
 /* Whether the process ends as soon as this handler returns. */
 static bool is_end(int number, const siginfo_t *info, int process) {
-  /* abort(3) sends the signal to its own thread, again with the default action if the handler returns. */
+  /* abort(3) sends the signal to the calling thread. If the handler returns, it sends the signal again, with the
+   * default action. */
   if (number == SIGABRT && info->si_code == SI_TKILL && info->si_pid == process)
     return true;
   struct sigaction now;
@@ -205,7 +206,7 @@ static void repeat(int number, void *context) {
   ucontext_t *interrupted = context;
 #if defined(__x86_64__)
   if (number == SIGTRAP)
-    __asm__ volatile("int3"); /* blocked here: the kernel ends the process at once */
+    __asm__ volatile("int3"); /* SIGTRAP is blocked here, so the kernel ends the process at once */
   else
     interrupted->uc_mcontext.gregs[REG_RIP] -= 2; /* the length of `syscall` and `int $0x80` */
 #elif defined(__aarch64__)
@@ -223,7 +224,7 @@ static void die(int index, int number, siginfo_t *info, void *context, int proce
   /* The kernel withholds signals without a handler from process 1. */
   if (process == 1 && is_asynchronous(number, info))
     return;
-  /* Pending reports will not be delivered any more. */
+  /* Prints the pending reports, because they will not be delivered any more. */
   if (number == SIGTERM && process == atomic_load(&note_process))
     cprocess_pending_print(clinux_clock_ns() + lines_patience_ns);
   note(number, info, process);
@@ -278,17 +279,17 @@ uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number, bo
       continue;
     if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_IGN)
       continue;
-    /* SIGTERM is left to the service's handler. Process 1 has no default action, and a handler would interrupt its
-     * system calls. */
+    /* SIGTERM is left to the service's handler. In process 1, SIGTERM has no default effect, and our handler would only
+     * interrupt system calls. */
     if (fatal_signals[index] == SIGTERM && !cprocess_crash_is_handler(&now) && (has_handler(&now) || getpid() == 1))
       continue;
-    /* Other code might have restored this handler. */
+    /* Other code might have restored our handler. */
     if (cprocess_crash_is_handler(&now)) {
       installed[index] = true;
       is_underneath[index] = false;
       continue;
     }
-    /* The current handler might call this handler: installing this handler again on top would cause endless
+    /* The current handler might call our handler. Installing our handler again in front of it would cause endless
      * recursion. */
     if (has_handler(&now) && is_underneath[index])
       continue;

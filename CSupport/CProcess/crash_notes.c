@@ -14,7 +14,7 @@ CLINUX_RESIDENT_CODE
 /* A recovering handler queues two lines for each signal. */
 enum { NOTES_MAX = 16 };
 
-/* The next file is stored in the entry not in use. */
+/* The files of the run; NOTE_PLACE is the index of the file in use. The next file is stored at the other index. */
 static struct clinux_descriptor note_files[2];
 static _Atomic int note_place = -1;
 
@@ -48,8 +48,8 @@ uint32_t crash_notes_start(struct clinux_descriptor file) {
   return run;
 }
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler of a fatal signal, with any lock held: no locks, allocation,
- * stdio, loader, language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION. The interrupted code might hold any lock, so this section uses no locks, allocation,
+ * stdio, loader or language runtime. */
 
 void crash_notes_stop(void) {
   atomic_store(&note_place, -1);
@@ -117,7 +117,8 @@ void crash_notes_write(uint32_t run, uint64_t (*more)(void)) {
     if (!write_next(run))
       clinux_wait(&calls, seen, more());
   }
-  /* Removes the ID, which can be reused, unless a later run's thread has replaced it. */
+  /* Removes this thread's ID, which can be reused. The writer thread of a later run might already have replaced the
+   * ID. */
   atomic_compare_exchange_strong(&writer, &self, 0);
 }
 

@@ -26,13 +26,13 @@ static struct {
 
 static uint64_t (*_Atomic age_of)(uint32_t slot, uint64_t item);
 
-/* Static, because the first use might be in an exit handler, which must not allocate. */
+/* Static thread-local storage: the first use might be in an exit handler, which must not allocate. */
 static _Thread_local uint64_t delivered __attribute__((tls_model("initial-exec")));
 
 static _Atomic uint32_t left_out;
 static _Atomic uint32_t changes;
 
-/* The lines' process; a child of fork(2) inherits the lines. */
+/* The process to which the lines belong. A child of fork(2) inherits the lines but must not print them. */
 static _Atomic uint32_t lines_process;
 
 static void found_place(void) {
@@ -113,8 +113,8 @@ void cprocess_pending_remove(uint64_t number) {
 
 void cprocess_pending_deliver(uint64_t number) { delivered = number; }
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the exit handler and in signal handlers, with any lock held: no locks,
- * allocation, stdio, loader, language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION. Exit and signal handlers might run with any lock held, so this section uses no
+ * locks, allocation, stdio, loader or language runtime. */
 
 static bool take_one_off(uint64_t number) {
   int place = take_known(number);
@@ -155,7 +155,7 @@ static void print(const char *text, size_t bytes, uint64_t deadline_ns) {
     struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
     int ready = poll(&place, 1, left_ms < 50 ? (int)left_ms : 50);
     if (ready > 0 && (place.revents & POLLOUT) != 0) {
-      /* A pipe that is ready accepts PIPE_BUF bytes (pipe(7)). */
+      /* A pipe that is ready for writing accepts PIPE_BUF bytes (pipe(7)). */
       ssize_t written = clinux_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
       if (written < 0 && errno != EINTR && errno != EAGAIN)
         return;

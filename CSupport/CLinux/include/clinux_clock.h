@@ -7,11 +7,11 @@
 
 #include <time.h>
 
-/* The C library's own clock_gettime(2), even if a preloaded library replaces it. Set before main. Async-signal-safe:
- * yes. Threads: any. */
+/* The C library's own clock_gettime(2), even if a preloaded library replaces the function. Set before main.
+ * Async-signal-safe: yes. Threads: any. */
 extern int (*clinux_clock_gettime)(clockid_t clock, struct timespec *time);
 
-/* Returns TIME, limited to 0 and INT64_MAX. Async-signal-safe: yes. Threads: any. */
+/* Returns TIME in nanoseconds, limited to the range from 0 to INT64_MAX. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_nanoseconds(struct timespec time) {
   if (time.tv_sec < 0)
     return 0;
@@ -20,8 +20,8 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_nanoseconds(struct timespec 
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-/* Returns END - BEGIN, for two times of one clock or two counts; 0 if END is earlier. Async-signal-safe: yes. Threads:
- * any. */
+/* Returns END - BEGIN, or 0 if END is less than BEGIN. For times of one clock, or for counts. Async-signal-safe: yes.
+ * Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_between_ns(uint64_t begin, uint64_t end) {
   return end > begin ? end - begin : 0;
 }

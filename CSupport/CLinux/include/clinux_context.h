@@ -1,4 +1,5 @@
-/* Working memory for each sampler. If the kernel blocks a sampler forever, its replacement shares no memory with it. */
+/* Working memory for each sampler. If the kernel blocks a sampler forever, the sampler that replaces the blocked one
+ * uses other memory. */
 #ifndef CLINUX_CONTEXT_H
 #define CLINUX_CONTEXT_H
 
@@ -7,7 +8,7 @@
 /* Threads that have entered no context share context 0; samplers enter the others. */
 #define CLINUX_CONTEXTS_MAX 3
 
-/* The context of running signal handlers: only a window for reading memory (clinux_memory.h). */
+/* The context of signal handlers. It has only a window for reading memory (clinux_memory.h). */
 #define CLINUX_HANDLERS_CONTEXT CLINUX_CONTEXTS_MAX
 
 /* The context of a thread that permanently observes others and samples no stacks. */
@@ -17,7 +18,8 @@
 extern _Thread_local int clinux_context __attribute__((tls_model("initial-exec")));
 
 /* Enters a free context. Returns its number from 1 on, or 0 if all are taken. The thread must keep SIGXFSZ blocked
- * until it leaves: memory is read by writing it to a file. Async-signal-safe: yes. Threads: any. */
+ * until it leaves, because reading memory writes to a file, which might exceed RLIMIT_FSIZE. Async-signal-safe: yes.
+ * Threads: any. */
 CLINUX_NO_LOCKS int clinux_context_enter(void);
 
 /* Async-signal-safe: yes. Threads: one that permanently observes others, with SIGXFSZ blocked. */

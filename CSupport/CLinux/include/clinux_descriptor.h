@@ -1,8 +1,8 @@
 /* The library's file descriptors.
  *
- * The service might close the library's descriptors. In the service's table, each is therefore stored with its file's
- * identity, and used only while its number refers to that file. Library threads that run no application code have their
- * own tables if close_range(2) is available. */
+ * The service might close the library's descriptors. Each descriptor in the service's table is therefore stored with
+ * the identity of its file, and used only while its number refers to that file. Library threads that run no application
+ * code have their own descriptor tables if close_range(2) is available. */
 #ifndef CLINUX_DESCRIPTOR_H
 #define CLINUX_DESCRIPTOR_H
 
@@ -22,16 +22,16 @@ struct clinux_descriptor {
 void clinux_descriptor_start(void);
 
 /* Returns the just opened descriptor NUMBER with the identity of its file, or CLINUX_NO_DESCRIPTOR if NUMBER is
- * negative. A standard stream's number is replaced. Async-signal-safe: yes. Threads: any. */
+ * negative. The number of a standard stream is replaced by a higher one. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_descriptor_keep(int number);
 
-/* As clinux_descriptor_keep, for the file at PATH. Returns CLINUX_NO_DESCRIPTOR without any effect if NUMBER refers
- * to another file: the service might have closed it already. Async-signal-safe: yes. Threads: any. */
+/* As clinux_descriptor_keep, for the file at PATH. Returns CLINUX_NO_DESCRIPTOR without any effect if NUMBER refers to
+ * another file, because the service might already have closed NUMBER. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_descriptor_keep_file(int number, const char *path);
 
-/* Gives the calling thread its own descriptor table for the rest of its life, in which only the standard streams are
- * open, as /dev/null. Returns false without any effect if close_range(2) is not available. Async-signal-safe: yes.
- * Threads: those that use no descriptor of another thread and run no application code. */
+/* Permanently gives the calling thread its own descriptor table, with only the standard streams, open on /dev/null.
+ * Returns false without any effect if close_range(2) is not available. Async-signal-safe: yes. Threads: those that use
+ * no descriptor of another thread and run no application code. */
 bool clinux_descriptor_take_own_table(void);
 
 /* Returns the number of the calling thread's descriptor table; 0: the service's. Async-signal-safe: yes. Threads:

@@ -7,7 +7,7 @@
 const char *clinux_environment(const char *name);
 
 /* Returns the environment's entry INDEX, "NAME=value", valid until the environment changes, or NULL after the last
- * entry and in a program with more privileges than its user. Async-signal-safe: no. Threads: any, while no thread
+ * entry or if the program has more privileges than its user. Async-signal-safe: no. Threads: any, while no thread
  * changes the environment. */
 const char *clinux_environment_entry(int index);
 

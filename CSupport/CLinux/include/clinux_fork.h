@@ -2,7 +2,8 @@
  *
  * At a type's first use, the Swift runtime takes locks that a child cannot release. A watchdog thread that uses the
  * runtime therefore registers here, marks when it rests, and works only while no thread forks. A forking thread waits
- * until all registered threads rest. After a timeout, later forks do not wait for the same piece of work. */
+ * until all registered threads rest. If a thread does not rest in time, later forks wait for that thread again only
+ * after it has rested. */
 #ifndef CLINUX_FORK_H
 #define CLINUX_FORK_H
 
@@ -28,8 +29,8 @@ void clinux_fork_enter(void);
 /* Unregisters the calling thread. Async-signal-safe: yes. Threads: any; no effect for an unregistered one. */
 void clinux_fork_leave(void);
 
-/* Marks the calling thread as resting: it must hold no locks. Returns whether the thread is registered and was working.
- * Async-signal-safe: yes. Threads: any. */
+/* Marks the calling thread, which must hold no locks, as resting. Returns whether the thread is registered and was
+ * working. Async-signal-safe: yes. Threads: any. */
 bool clinux_fork_rest(void);
 
 /* Marks the calling thread as working, after waiting until no thread forks. Returns whether the thread is registered

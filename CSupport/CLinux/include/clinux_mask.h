@@ -9,8 +9,8 @@
 /* Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS uint64_t clinux_mask_get(void);
 
-/* Sets the calling thread's signal mask to MASK without the C library's own two signals. Returns the former mask.
- * Async-signal-safe: yes. Threads: any. */
+/* Sets the calling thread's signal mask to MASK, but leaves the C library's two internal signals unblocked. Returns the
+ * former mask. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS uint64_t clinux_mask_set(uint64_t mask);
 
 /* Sets *MASK to the signal mask of thread TID of this process. Returns false if /proc is not available.
@@ -27,16 +27,16 @@ enum clinux_mask_answer {
  * 0 if not available. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal, uint64_t *sleeps);
 
-/* Whether thread TID of this process sleeps without blocking SIGNAL, outside of calls that change the signal mask while
- * they wait, such as sigwaitinfo(2) and ppoll(2). Async-signal-safe: yes. Threads: any. */
+/* Whether thread TID of this process sleeps without blocking SIGNAL. False in system calls that replace the signal mask
+ * while they wait, such as sigwaitinfo(2) and ppoll(2). Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_mask_lets_in_asleep(int32_t tid, int signal);
 
-/* Returns the main thread's signal mask, or the last known one while the C library briefly blocks all its signals; 0:
- * unknown. Async-signal-safe: yes. Threads: any. */
+/* Returns the main thread's signal mask; 0: unknown. While the C library briefly blocks all of that thread's signals,
+ * returns the last known mask. Async-signal-safe: yes. Threads: any. */
 uint64_t clinux_mask_of_main(void);
 
-/* Returns the signal mask of the watchdog's own threads: all signals except SIGPROF, with which the runtime and
- * profilers inspect threads, and the signals for a thread's own faults. Async-signal-safe: yes. Threads: any. */
+/* Returns the signal mask of the watchdog's own threads. They block all signals except SIGPROF, which the runtime and
+ * profilers use to inspect threads, and the signals of faults. Async-signal-safe: yes. Threads: any. */
 uint64_t clinux_mask_of_own_threads(void);
 
 /* Makes threads created with ATTRIBUTES start with clinux_mask_of_own_threads. SIGPROF is also blocked if the caller

@@ -29,9 +29,9 @@ void clinux_memory_start_context(void);
  * Threads: any. */
 enum clinux_memory_way clinux_memory_way(void);
 
-/* Copies LENGTH bytes at ADDRESS to DESTINATION, waiting for pages that must be read from a file. Returns false,
- * with DESTINATION undefined, if any byte cannot be read. Async-signal-safe: yes. Threads: any; signal handlers only
- * in CLINUX_HANDLERS_CONTEXT. */
+/* Copies LENGTH bytes at ADDRESS to DESTINATION. Waits for pages that the kernel must read from a file. Returns false,
+ * with DESTINATION undefined, if any byte cannot be read. Async-signal-safe: yes. Threads: any; signal handlers only in
+ * CLINUX_HANDLERS_CONTEXT. */
 CLINUX_NO_LOCKS bool clinux_memory_read(uint64_t address, void *destination, size_t length);
 
 /* Copies up to LENGTH bytes at ADDRESS, ending at the first unreadable page. Returns the number of bytes copied; 0 with

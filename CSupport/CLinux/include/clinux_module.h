@@ -1,4 +1,4 @@
-/* Finds the module of an address without the loader's lock, which the stalled thread might hold: _dl_find_object (glibc
+/* Finds the module of an address without the loader's lock, which a stalled thread might hold. _dl_find_object (glibc
  * 2.35 and later) takes no lock, unlike dl_iterate_phdr(3). */
 #ifndef CLINUX_MODULE_H
 #define CLINUX_MODULE_H
@@ -11,8 +11,8 @@ enum clinux_module_way {
   CLINUX_MODULES_UNKNOWN = 2,   /* no stack can be unwound */
 };
 
-/* Selects the method: the loader if USE_LOADER and available. Async-signal-safe: yes. Threads: any, one at a time,
- * while no stack is unwound. */
+/* Selects the method: CLINUX_MODULES_BY_LOADER if USE_LOADER is set and the C library supports it. Async-signal-safe:
+ * yes. Threads: any, one at a time, while no stack is unwound. */
 enum clinux_module_way clinux_module_start(bool use_loader);
 
 /* Drops the calling context's list of modules, which might be outdated. Async-signal-safe: yes. Threads: a sampler, in
@@ -29,8 +29,8 @@ struct clinux_module {
  * time in each context below CLINUX_CONTEXTS_MAX; with CLINUX_MODULES_BY_LOADER any. */
 bool clinux_module_find(uint64_t address, struct clinux_module *module);
 
-/* Sets *START to the start of the module that contains ADDRESS, and PATH, of LENGTH bytes, to the module's file, empty
- * for the executable. Returns false if unknown. Async-signal-safe: yes. Threads: any. */
+/* Finds the module that contains ADDRESS. Sets *START to its start and PATH, of LENGTH bytes, to its file (empty for
+ * the executable). Returns false if unknown. Async-signal-safe: yes. Threads: any. */
 bool clinux_module_file(uint64_t address, uint64_t *start, char *path, size_t length);
 
 /* Returns the path of this program as passed to the kernel (AT_EXECFN of getauxval(3)); NULL if unknown.

@@ -20,9 +20,9 @@ uint64_t clinux_process_memory_left(void);
  * any. */
 CLINUX_NO_LOCKS bool clinux_process_is_kernels(const char *path);
 
-/* Returns the machine's number of CPUs at the first call or, if only lxcfs could report it, the number of CPUs on which
- * the first caller could run. Async-signal-safe: no for the first call, then yes. Threads: any, after a first call at
- * start-up. */
+/* Returns the machine's number of CPUs, determined at the first call. If the kernel's file is replaced by lxcfs,
+ * returns the number of CPUs on which the first caller could run. Async-signal-safe: no for the first call, then yes.
+ * Threads: any, after a first call at start-up. */
 uint32_t clinux_process_cpus(void);
 
 #endif

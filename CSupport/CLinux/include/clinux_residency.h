@@ -13,8 +13,8 @@ struct clinux_resident {
  * RLIMIT_MEMLOCK. Async-signal-safe: no. Threads: any. */
 struct clinux_resident clinux_keep_resident(const void *start, size_t bytes);
 
-/* Removes KEPT from the total; must be called when the memory is freed. Does not unlock the pages: that would undo the
- * service's mlockall(2) if a later thread reuses the stack. Async-signal-safe: yes. Threads: any. */
+/* Removes KEPT from the total; must be called when the memory is freed. The pages stay locked: another thread might
+ * reuse a stack, and unlocking would then undo the service's mlockall(2). Async-signal-safe: yes. Threads: any. */
 void clinux_let_go_resident(struct clinux_resident kept);
 
 /* Resets the total in a child of fork(2), which inherits no memory locks. Must be called before memory is kept.

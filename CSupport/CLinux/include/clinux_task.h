@@ -21,16 +21,15 @@ CLINUX_NO_LOCKS int64_t clinux_task_list(const int32_t **tids);
 /* Maximum length of clinux_task_open_file's NAME, terminator included. */
 #define CLINUX_TASK_FILE_BYTES 12
 
-/* Opens the file NAME ("/stat") of /proc/self/task/TID for short use. Returns a descriptor for
- * clinux_descriptor_close; its number is a negative errno value if the kernel refuses. Async-signal-safe: yes.
- * Threads: any. */
+/* Opens the file NAME, such as "/stat", of /proc/self/task/TID. Returns a descriptor for clinux_descriptor_close; its
+ * number is a negative errno value if the kernel refuses. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_file(int32_t tid, const char *name);
 
 /* Opens the "/syscall" file of thread TID, as clinux_task_open_file does. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_syscall(int32_t tid);
 
-/* Reads the "/status" file of thread TID into TEXT, of SIZE bytes. Omits the middle of a longer file. Returns the
- * number of bytes, or 0 if the file is not available. Async-signal-safe: yes. Threads: any. */
+/* Reads the "/status" file of thread TID into TEXT, of SIZE bytes. If the file is longer than SIZE, omits its middle.
+ * Returns the number of bytes, or 0 if the file is not available. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS size_t clinux_task_read_status(int32_t tid, char *text, size_t size);
 
 /* Opens the calling thread's schedstat file. Async-signal-safe: yes. Threads: the monitor. */

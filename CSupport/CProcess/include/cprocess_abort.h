@@ -3,14 +3,14 @@
 
 #include "clinux_base.h"
 
-/* Ends the process by SIGABRT's default action in thread TID, which a core file then shows first. A thread that blocks
- * SIGABRT unblocks it in a handler for SIGPROF. If the process survives for half a second, or TID is 0, the calling
- * thread gets SIGABRT. Process 1, for which the kernel discards such signals (pid_namespaces(7)), executes an invalid
- * instruction (SIGILL). Does not return. Async-signal-safe: yes. Threads: one at a time. */
+/* Ends the process by SIGABRT's default action in thread TID, which a core file then shows first. If the thread blocks
+ * SIGABRT, a handler for SIGPROF unblocks it there. If the process survives for half a second, or TID is 0, the calling
+ * thread gets SIGABRT. Process 1 executes an invalid instruction (SIGILL) instead, because the kernel discards other
+ * signals without a handler (pid_namespaces(7)). Does not return. Async-signal-safe: yes. Threads: one at a time. */
 CLINUX_NO_LOCKS void cprocess_abort_thread(int32_t tid);
 
-/* Creates the timer for cprocess_abort_arm, once. Later attempts might fail, because RLIMIT_SIGPENDING counts
- * timers. Async-signal-safe: yes. Threads: the escalation thread. */
+/* Creates the timer for cprocess_abort_arm. Must be called once and early: RLIMIT_SIGPENDING, which also counts timers,
+ * might be exhausted later. Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS void cprocess_abort_prepare(void);
 
 /* Makes the kernel end the process by SIGKILL after AFTER_NS nanoseconds. Process 1 gets SIGPROF instead, whose handler
@@ -23,7 +23,8 @@ CLINUX_NO_LOCKS void cprocess_abort_disarm(void);
 
 #define CPROCESS_ABORT_VALUE UINT64_C(0x43554c50ffffffff)
 
-/* Ends process 1, unless disarmed. Async-signal-safe: yes. Threads: the one that received the signal. */
+/* Ends process 1, unless cprocess_abort_disarm was called. Async-signal-safe: yes. Threads: the one that received the
+ * signal. */
 void cprocess_abort_expire(void);
 
 /* Writes as much of TEXT as standard error accepts within half a second. Async-signal-safe: yes. Threads: the

@@ -23,8 +23,8 @@ void cprocess_cpu_open(struct cprocess_cpu_source *source);
 /* Reads getrusage(2) and the first line of /proc/stat. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS void cprocess_cpu_read(const struct cprocess_cpu_source *source, struct cprocess_cpu *cpu);
 
-/* The start of the program's constructors, and the CPU times used before. A child of fork(2) has its parent's
- * values. */
+/* The time at which the program's constructors started, and the CPU times used before. A child of fork(2) has its
+ * parent's values. */
 struct cprocess_program_start {
   uint64_t at_ns; /* CLOCK_MONOTONIC */
   uint64_t user_ns;
@@ -32,7 +32,8 @@ struct cprocess_program_start {
   uint64_t thread_ns;
 };
 
-/* If this library was loaded later, returns the values at its loading. Async-signal-safe: yes. Threads: any. */
+/* Returns the values at the program's start, or at the loading of this library if it was loaded later.
+ * Async-signal-safe: yes. Threads: any. */
 struct cprocess_program_start cprocess_cpu_at_program_start(void);
 
 #endif

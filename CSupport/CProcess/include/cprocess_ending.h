@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-/* Maximum wait at an exit: for pending reports to be printed and saved; for the watchdog to stop; in total. */
+/* Maximum waits at an exit: for pending reports, for the end of the watchdog, and in total. */
 static const uint64_t cprocess_ending_reports_ns = UINT64_C(1500000000);
 static const uint64_t cprocess_ending_stop_ns = UINT64_C(1800000000);
 static const uint64_t cprocess_ending_ns = UINT64_C(2000000000);

@@ -58,7 +58,7 @@ struct cprocess_escalation {
   _Atomic int32_t send_error;
   _Atomic uint64_t terminate_after_ns;
   _Atomic uint32_t question_wake;
-  _Atomic uint64_t question; /* the question to the handlers and their answers; parts below */
+  _Atomic uint64_t question; /* asks all handlers whether to terminate, and collects answers */
   _Atomic uint64_t shutdown_ns;
   _Atomic uint32_t shutdown_base_set;
   struct cprocess_cpu shutdown_base;
@@ -68,8 +68,11 @@ struct cprocess_escalation {
   struct cprocess_text status; /* for systemd */
 };
 
-/* Parts of a question, from the top: its number, 32 bits, odd while the question is open; whether a handler vetoes the
- * termination; number of handlers, 15 bits; number of handlers that have not answered. */
+/* The parts of a question, from the top:
+ *   number of the question, 32 bits; odd while the question is open
+ *   whether a handler vetoes the termination, 1 bit
+ *   number of handlers, 15 bits
+ *   number of handlers that have not answered, 16 bits */
 enum { CPROCESS_QUESTION_SHIFT = 32 };
 #define CPROCESS_QUESTION_VETOED (UINT64_C(1) << 31)
 #define CPROCESS_QUESTION_HANDLER (UINT64_C(1) << 16)
@@ -314,8 +317,8 @@ static inline CLINUX_NO_LOCKS bool cprocess_escalation_is_done(const struct cpro
   return atomic_load_explicit(&escalation->request_done, memory_order_acquire) == number;
 }
 
-/* Returns the next request other than LAST, or 0 if the worker must end. Async-signal-safe: yes. Threads: the
- * blocking worker. */
+/* Waits for a request other than LAST and returns its number, or 0 if the worker must end. Async-signal-safe: yes.
+ * Threads: the blocking worker. */
 static inline uint32_t cprocess_escalation_next_request(struct cprocess_escalation *escalation, uint32_t last) {
   for (;;) {
     uint32_t seen = clinux_word(&escalation->request_wake);
@@ -339,8 +342,8 @@ static inline CLINUX_NO_LOCKS struct cprocess_text *cprocess_escalation_status(s
   return &escalation->status;
 }
 
-/* Stores up to CPROCESS_TEXT_BYTES as the answer to request NUMBER (0: none). Replaces an unread text. Waits only while
- * another thread is reading. Async-signal-safe: yes. Threads: one at a time. */
+/* Stores up to CPROCESS_TEXT_BYTES as the answer to request NUMBER (0: no request). Replaces an unread text. Waits only
+ * while another thread is reading. Async-signal-safe: yes. Threads: one at a time. */
 void cprocess_text_put(struct cprocess_text *text, uint32_t number, const char *begin, size_t bytes);
 
 /* Takes the stored text. Returns its length in bytes; if not 0, cprocess_text_taken must follow. Async-signal-safe:

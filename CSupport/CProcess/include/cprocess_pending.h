@@ -10,7 +10,8 @@
 /* Maximum length of a line without its age and count. */
 enum { CPROCESS_LINE_BYTES = 512 };
 
-/* Further reports are only counted, except that a thread's stall replaces another stall's line. */
+/* Maximum number of lines. Further reports are only counted. A thread's stall can replace the line of a stall that has
+ * no thread. */
 enum { CPROCESS_LINES_MAX = 64 };
 
 struct cprocess_pending_stall {
@@ -26,26 +27,28 @@ struct cprocess_pending_stall {
 void cprocess_pending_start(uint64_t (*age)(uint32_t slot, uint64_t item));
 
 /* Stores the line of report NUMBER about STALL: HEAD, the age if there is a work item, and TAIL. Replaces the report's
- * former line. IS_NEW: the report was never stored. Async-signal-safe: yes. Threads: any; one at a time for each
- * NUMBER. */
+ * former line. IS_NEW: the report has not been stored before. Async-signal-safe: yes. Threads: any; one at a time for
+ * each NUMBER. */
 void cprocess_pending_put(uint64_t number, bool is_new, const struct cprocess_pending_stall *stall, const char *head,
                           size_t head_bytes, const char *tail, size_t tail_bytes);
 
-/* Removes report NUMBER's line or, without a line, its count. Async-signal-safe: yes. Threads: any. */
+/* Removes report NUMBER's line. If the report has no line, reduces the count of reports without lines.
+ * Async-signal-safe: yes. Threads: any. */
 void cprocess_pending_remove(uint64_t number);
 
 /* Records that the calling thread delivers report NUMBER to a handler. Async-signal-safe: yes. Threads: any. */
 void cprocess_pending_deliver(uint64_t number);
 
-/* Removes the report that the calling thread is delivering from the report's line, because the handler will not return.
- * Async-signal-safe: yes. Threads: one that exits the process or stops the watchdog. */
+/* Must be called if the handler of the calling thread's report (cprocess_pending_deliver) will not return. Removes this
+ * report; its line stays if the line stands for several reports. Async-signal-safe: yes. Threads: one that exits the
+ * process or stops the watchdog. */
 void cprocess_pending_remove_delivered(void);
 
 /* Async-signal-safe: yes. Threads: any. */
 bool cprocess_pending_any(void);
 
-/* Return a word that changes when a line is removed; wait for a change from SEEN, until DEADLINE_NS; change the word.
- * Async-signal-safe: yes. Threads: any. */
+/* Return a word that changes when a line is removed; wait until the word differs from SEEN, or until DEADLINE_NS;
+ * change the word. Async-signal-safe: yes. Threads: any. */
 uint32_t cprocess_pending_word(void);
 void cprocess_pending_wait(uint32_t seen, uint64_t deadline_ns);
 void cprocess_pending_wake(void);
