@@ -21,8 +21,8 @@ static int timer_id;
 static pid_t timer_owner;
 static _Atomic bool is_armed;
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION. The interrupted code might hold any lock, so this section uses no locks, allocation,
- * stdio, loader or language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION. Uses no locks, allocation, stdio, loader or language runtime: interrupted code might
+ * hold any lock. */
 
 static pid_t process(void) { return (pid_t)syscall(SYS_getpid); }
 

@@ -39,8 +39,8 @@ static bool is_underneath[FATAL_SIGNALS];
 /* Whether the former handler has returned and the process continued. */
 static _Atomic bool recovers[FATAL_SIGNALS];
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION. The interrupted code might hold any lock, so this section uses no locks, allocation,
- * stdio, loader or language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION. Uses no locks, allocation, stdio, loader or language runtime: interrupted code might
+ * hold any lock. */
 
 static size_t put_number(char *text, uint64_t number) {
   char digits[20];

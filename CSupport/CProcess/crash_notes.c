@@ -48,8 +48,8 @@ uint32_t crash_notes_start(struct clinux_descriptor file) {
   return run;
 }
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION. The interrupted code might hold any lock, so this section uses no locks, allocation,
- * stdio, loader or language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION. Uses no locks, allocation, stdio, loader or language runtime: interrupted code might
+ * hold any lock. */
 
 void crash_notes_stop(void) {
   atomic_store(&note_place, -1);

@@ -16,8 +16,8 @@ static _Atomic uint32_t exit_process;
 static _Atomic uint64_t exit_began_ns;
 static pthread_t exiting_thread;
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION. The exit handler might run with any lock held, so this section uses no locks,
- * allocation, stdio, loader or language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION. Uses no locks, allocation, stdio, loader or language runtime: interrupted code might
+ * hold any lock. */
 
 uint64_t cprocess_ending_began_ns(void) {
   return clinux_process_is(atomic_load(&exit_process)) ? atomic_load(&exit_began_ns) : 0;

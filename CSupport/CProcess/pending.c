@@ -113,8 +113,8 @@ void cprocess_pending_remove(uint64_t number) {
 
 void cprocess_pending_deliver(uint64_t number) { delivered = number; }
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION. Exit and signal handlers might run with any lock held, so this section uses no
- * locks, allocation, stdio, loader or language runtime. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION. Uses no locks, allocation, stdio, loader or language runtime: interrupted code might
+ * hold any lock. */
 
 static bool take_one_off(uint64_t number) {
   int place = take_known(number);

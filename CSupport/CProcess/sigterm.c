@@ -11,8 +11,8 @@ CLINUX_RESIDENT_CODE
 static struct cprocess_escalation *_Atomic listener;
 static struct sigaction former; /* written once, before `listener` is set */
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION. The interrupted code might hold any lock, so this section uses no locks, allocation,
- * stdio, loader or language runtime. The service's handler is exempt. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION. Uses no locks, allocation, stdio, loader or language runtime: interrupted code might
+ * hold any lock. The service's handler is exempt. */
 
 static void on_sigterm(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;

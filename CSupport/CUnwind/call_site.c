@@ -67,8 +67,8 @@ static enum call_site site_of_jump(struct unwinder *unwinder, uint64_t target, s
   return site;
 }
 
-/* Classifies a call of RANGE by its jumps to other functions, through DEPTH more functions. Sets *ANYWHERE if a target
- * is unknown. */
+/* Classifies a call of RANGE by RANGE's jumps to other functions, followed through up to DEPTH more functions. Sets
+ * *ANYWHERE if the target of a jump is unknown. */
 static enum call_site site_by_jumps(struct unwinder *unwinder, struct code_range range, struct code_range function,
                                     struct code_range *whole, int depth, bool *anywhere) {
   enum call_site best = CALL_SITE_OTHER;
@@ -108,8 +108,8 @@ static enum call_site site_by_jumps(struct unwinder *unwinder, struct code_range
   return best;
 }
 
-/* Whether the function at ADDRESS is a thunk for an indirect call: it calls an address in its own code, which
- * overwrites the return address. */
+/* Whether the function at ADDRESS is a thunk for an indirect call: it calls an address in its own code, and the code
+ * there overwrites the return address. */
 static bool is_thunk(struct unwinder *unwinder, uint64_t address) {
   struct code_operation operations[CODE_OPERATIONS];
   int count = 0;

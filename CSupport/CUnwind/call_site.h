@@ -8,7 +8,7 @@ enum call_site {
   CALL_SITE_OTHER = 0, /* no call precedes the return address, or a call of another function */
   CALL_SITE_POSSIBLE,  /* a call through a register or memory, which can lead anywhere, or the kernel's call of a signal
                           handler */
-  CALL_SITE_OF_WHOLE,  /* a call of the function of which this one is an outlined part */
+  CALL_SITE_OF_WHOLE,  /* a call of the whole function, of which the given function is an outlined part */
   CALL_SITE_CERTAIN, /* a call of the function: direct, through a PLT stub or the global offset table, or of a function
                         that tail-calls it */
 };

@@ -28,7 +28,7 @@ void cunwind_caller_learn(const struct unwind_architecture *architecture, const 
       cunwind_learn(values, facts->state.registers[number], known->values[number]);
 }
 
-/* Replaces KNOWN, the registers of a frame of FUNCTION at PC, by those at the function's entry. */
+/* Changes KNOWN from the registers of FUNCTION's frame at PC to the registers at FUNCTION's entry. */
 static void go_out(struct walk *walk, struct caller_registers *known, struct code_range function, uint64_t pc,
                    bool interrupted, uint64_t sp, uint64_t caller_sp) {
   const struct unwind_architecture *architecture = walk->unwinder->architecture;
@@ -85,7 +85,7 @@ void cunwind_caller_registers(struct cursor *cursor, bool *interrupted, struct c
     else
       go_out(walk, found, function, callee_pc, stopped, callee_sp, sp);
     stopped = signal;
-    /* If the called function has jumped to FUNCTION, arguments might have changed in between. */
+    /* If the frame called another function, which jumped to FUNCTION, arguments might have changed before the jump. */
     if (!described || !cunwind_cursor_pc(&here, &pc) ||
         !cunwind_calls(unwinder, cunwind_code_address(unwinder, pc), function.start))
       found->known &= ~architecture->call_clobbered;

@@ -92,7 +92,7 @@ static bool set_register(struct cursor *cursor, struct cursor *frame, const stru
     *value = cfa + (uint64_t)(int64_t)place.value;
     break;
   case PLACE_IN_REGISTER:
-    /* A table can name any number: a vector register, or nonsense. */
+    /* The number in a table can be a vector register's, or invalid. */
     is_known = place.value >= 0 && place.value < cursor->walk->unwinder->architecture->registers &&
                cunwind_cursor_register(frame, place.value, value);
     break;

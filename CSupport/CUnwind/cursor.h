@@ -9,7 +9,7 @@ struct cursor {
   struct walk *walk;
   uint64_t returns_to;  /* the walk's value while the cursor is in the resumed frame; otherwise 0 */
   bool is_returned_to;  /* the frame was reached by a step and made a call */
-  bool was_interrupted; /* the frame was reached by a step and was interrupted by a signal instead */
+  bool was_interrupted; /* the frame was reached by a step and was interrupted by a signal */
   uint64_t pc, sp;
   uint64_t saved;                        /* set of registers: PLACES has the address of the value */
   uint64_t computed;                     /* set of registers: PLACES has the value */

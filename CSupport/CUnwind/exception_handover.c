@@ -44,11 +44,11 @@ static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, ui
   struct code_range function;
   uint64_t target, word;
   if (cunwind_call_before(unwinder, address, &target) == UNWIND_CALL_NONE) {
-    /* ADDRESS is the handler: the function that contains it called the unwinder. */
+    /* ADDRESS is the handler. The function that contains the handler called the unwinder. */
     *return_address = address + 1;
     return cunwind_table_function(unwinder, address, &function) && is_frame(cursor, function, *return_address, *sp);
   }
-  /* ADDRESS is the return address of the frame's call. Searches the stack for that call's frame. */
+  /* ADDRESS is a return address. Searches the stack for the frame whose call returns to ADDRESS. */
   *return_address = address;
   if (unwinder->architecture->link != UNWIND_NO_REGISTER || !cunwind_table_function(unwinder, address - 1, &function))
     return false;
@@ -58,7 +58,7 @@ static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, ui
   for (uint64_t at = *sp; at + 8 <= end; at += 8) {
     if (!cunwind_word(walk, at, &word))
       return false;
-    /* The handler's address might already have replaced ADDRESS. */
+    /* The handler's address might already have replaced ADDRESS on the stack. */
     if (word != address && (word <= function.start || word >= function.end))
       continue;
     if (is_frame(cursor, function, address, at + 8)) {

@@ -1,9 +1,9 @@
 /* Frames of a thread that is transferring control to an exception handler.
  *
- * To enter a handler, the compiler's unwinder copies the handler frame's saved registers over its own caller's (libgcc,
- * uw_install_context): register by register, the return address last. Finally, the unwinder writes the handler's
- * address over the return address or further out. A thread interrupted meanwhile shows a mixture of both frames; only
- * the return address is trusted. */
+ * To enter a handler, the compiler's unwinder (libgcc, uw_install_context) copies the saved registers of the handler's
+ * frame over those of its own caller, one by one, the return address last. Finally, the unwinder writes the handler's
+ * address over this return address, or to a higher address on the stack. If the thread is sampled meanwhile, its
+ * registers belong to either frame; only the return address is trusted. */
 #ifndef EXCEPTION_HANDOVER_H
 #define EXCEPTION_HANDOVER_H
 

@@ -85,7 +85,7 @@ static int step_out(struct search *search, struct cursor *cursor, uint64_t pc, b
 }
 
 /* Whether CANDIDATE leads to the outermost frame, or through UNWIND_FRAMES_MAX frames, and each return address on the
- * path follows a call of the frame's function. */
+ * path follows a call of the next inner frame's function. */
 static bool unwinds_to_root(struct search *search, struct candidate *candidate) {
   struct walk *walk = search->walk;
   struct unwinder *unwinder = walk->unwinder;
@@ -139,8 +139,8 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
   return leads || depth == UNWIND_FRAMES_MAX;
 }
 
-/* Whether CALLER's call, which led to both frames by a jump between their functions, cannot have reached OTHER after
- * ONE. */
+/* CALLER's call has led to ONE and to OTHER, by a jump between their functions. Whether the call cannot have reached
+ * OTHER after ONE. */
 static bool came_later(struct unwinder *unwinder, const struct path_frame *caller, const struct path_frame *one,
                        const struct path_frame *other) {
   struct code_range none = {0};
@@ -151,7 +151,7 @@ static bool came_later(struct unwinder *unwinder, const struct path_frame *calle
 
 /* Whether the path of ONE proves that OTHER is not the frame record. If OTHER were the frame record, ONE would be a
  * remnant of finished calls. Both paths share a frame, at least the outermost. ONE cannot be a remnant if no code path
- * in that frame leads from ONE's call to OTHER's call. */
+ * in the innermost shared frame leads from ONE's call to OTHER's call. */
 static bool rules_out(struct unwinder *unwinder, const struct candidate *one, const struct candidate *other) {
   for (int index = 0; index < other->frames; index++)
     for (int match = 0; match < one->frames; match++) {
@@ -168,7 +168,8 @@ static bool rules_out(struct unwinder *unwinder, const struct candidate *one, co
           return came_later(unwinder, here, called, other_called);
         return called->site > other_called->site || (called->site == other_called->site && index == 1 && match > 1);
       }
-      /* A remnant lies above the searched frame's stack pointer (INDEX 0) only if that was lowered later. */
+      /* A remnant lies above the searched frame's stack pointer (INDEX 0) only if this stack pointer was lowered
+       * later. */
       bool reaches = cunwind_function_reaches(unwinder, here->function, none, here->pc, there->pc, &grows);
       return !reaches || (index == 0 && !grows);
     }
@@ -293,18 +294,19 @@ static bool may_be_called_from_no_module(struct search *search, uint64_t end) {
   return false;
 }
 
-/* An outlined part is not called directly, so a call of its whole function outweighs all other candidates, even more if
- * the code allows no other record. */
+/* Returns 2 if the code allows no other record; 1 for a call of the whole function, because an outlined part is not
+ * called directly; otherwise 0. */
 static int fitness(const struct candidate *candidate) {
   return candidate->exact ? 2 : candidate->site == CALL_SITE_OF_WHOLE ? 1 : 0;
 }
 
-/* Searches the stack for the frame record. PARTS_ONLY: the function is an outlined part of the called function. */
+/* Searches the stack for the frame record. If PARTS_ONLY, the frame's function must be an outlined part of the called
+ * function. */
 static bool search_everywhere(struct search *search, bool parts_only, uint64_t *found) {
   struct candidate *candidates = search->walk->unwinder->search->candidates;
   const struct candidate *chosen = NULL;
   int count = find_candidates(search, parts_only, candidates);
-  /* A path that ends below another path's end has ended at a word that is accidentally 0. */
+  /* If one path ends below another path's end, the lower path has ended at a word that is accidentally 0. */
   uint64_t top = 0;
   int best = 0, kept = 0;
   for (int index = 0; index < count; index++)
@@ -328,7 +330,7 @@ static bool search_everywhere(struct search *search, bool parts_only, uint64_t *
       return false;
     chosen = candidate;
   }
-  /* Any indirect call can have led to this function, in particular the outermost frame's. */
+  /* Any indirect call can have led to this function, including a call by code that cannot be unwound. */
   if (!chosen || (chosen->site == CALL_SITE_POSSIBLE &&
                   (search->lost != CALL_SITE_OTHER || may_be_called_from_no_module(search, chosen->record))))
     return false;

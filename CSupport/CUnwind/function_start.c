@@ -27,7 +27,7 @@ struct sweep {
   struct code_range between;
   uint64_t start;   /* start of the current function */
   uint64_t reached; /* highest target of the function's jumps */
-  bool by_table;    /* jumps through a table might lead further */
+  bool by_table;    /* jumps through a table might lead beyond REACHED */
   bool has_frame;
   bool drops_frame; /* the last instruction raised the stack pointer */
 };

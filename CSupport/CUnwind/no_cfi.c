@@ -54,7 +54,8 @@ static bool may_return_to(struct walk *walk, uint64_t return_address, uint64_t p
   }
 }
 
-/* Looks up the entry value of register NUMBER on the stack. ENTRY is the stack pointer at the function's entry. */
+/* Looks up the value that register NUMBER had at the function's entry, saved on the stack. ENTRY is the stack pointer
+ * at the function's entry. */
 static bool saved_word(struct walk *walk, const struct abstract_state *state, uint64_t entry, int number,
                        uint64_t *word) {
   struct unwinder *unwinder = walk->unwinder;
@@ -184,8 +185,8 @@ enum { SEARCHED_STACK_BYTES = 16 << 10, CANDIDATES_MAX = 16 };
 /* Whether the analysis of the function that begins at FUNCTION places its return address at AT. */
 static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool interrupted, uint64_t at,
                          const struct frame_registers *registers, struct caller_frame *caller) {
-  /* The function's end is unknown, so the range ends at the next described function at the latest. Paths do not leave
-   * the function. */
+  /* The function's end is unknown: the range ends at the next described function, or at a maximum length. Paths do not
+   * leave the function. */
   struct code_range range = {function, pc + FUNCTION_BYTES_MAX / 4, false}, around;
   struct return_place place;
   enum certainty certainty = CERTAINTY_LOW;
@@ -202,8 +203,8 @@ static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool
   return true;
 }
 
-/* Finds the caller by a direct call: a return address above the stack pointer. The analysis of the called function up
- * to PC must find its return address at the same stack address. */
+/* Finds the caller by a direct call whose return address lies above the stack pointer. The analysis of the called
+ * function up to PC must find the return address at the same place on the stack. */
 static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const struct frame_registers *registers,
                          struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
@@ -231,7 +232,7 @@ static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const
   return false;
 }
 
-/* Result of the code analysis. A contradiction rules out the other methods. */
+/* Result of the code analysis. After a contradiction, other methods must not be used. */
 enum finding { FINDING_NONE = 0, FINDING_CALLER, FINDING_CONTRADICTION };
 
 /* Finds the caller from the code around PC alone: the path from the function's beginning and the path to its return. If
@@ -252,7 +253,7 @@ static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupte
   bool returns = cunwind_return_path(walk, function, is_known, pc, registers, &ahead) && ahead.return_address.is_known;
   if (!starts && !returns)
     return FINDING_NONE;
-  /* Code without a predecessor might follow a noreturn call and belong to another function, which was itself called. */
+  /* If no path leads to the code at PC, this code might follow a noreturn call and belong to another function. */
   bool maybe_another = starts && from_start.is_by_table && !is_described;
   if (starts && from_start.is_by_table && find_by_call(walk, pc, interrupted, registers, caller) &&
       caller->sp < from_start.sp)
@@ -262,7 +263,7 @@ static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupte
     if (!from_start.frame_pointer.is_known)
       from_start.frame_pointer = ahead.frame_pointer;
   } else if (starts && returns && (certainty != CERTAINTY_FULL || maybe_another)) {
-    /* One of the analyses continued after a noreturn call. */
+    /* The analyses disagree, so one of them continued after a noreturn call. */
     if (ahead.is_straight)
       return FINDING_CONTRADICTION;
     struct caller_frame other;
@@ -316,8 +317,9 @@ static bool find_by_stub(struct walk *walk, uint64_t pc, const struct frame_regi
   return cunwind_follows_call(unwinder, caller->return_address);
 }
 
-/* Whether LINK, the link register of a function interrupted at PC, can be the function's return address while the frame
- * record belongs to the caller. False if LINK follows the function's call of another function. */
+/* Whether LINK, the link register of a function interrupted at PC, can be the function's return address. The frame
+ * record then belongs to the caller. False if LINK is the return address of the function's own call of another
+ * function. */
 static bool link_may_lead(struct walk *walk, uint64_t link, uint64_t pc) {
   struct unwinder *unwinder = walk->unwinder;
   struct code_range function, other;

@@ -83,7 +83,7 @@ bool cunwind_word(struct walk *walk, uint64_t address, uint64_t *value) {
     walk->last_read = address;
     return true;
   }
-  /* The thread's own stack, if the thread is on another one. */
+  /* The thread's own stack, if the thread was on another stack. */
   offset = address - copy->own_start;
   if (offset < copy->own_bytes && copy->own_bytes - offset >= sizeof *value) {
     memcpy(value, copy->stack + copy->stack_bytes + offset, sizeof *value);

@@ -22,8 +22,8 @@ bool cunwind_find_module(struct unwinder *unwinder, uint64_t address, struct unw
  * cunwind_unwind. */
 bool cunwind_is_kept(struct unwinder *unwinder, uint64_t address);
 
-/* Drops cached pages. Writable pages must be read again for every stack, ALL pages if modules might have been replaced.
- * Async-signal-safe: yes. Threads: as cunwind_unwind. */
+/* Drops cached pages: writable pages, which must be read again for every stack, or ALL pages if modules might have been
+ * replaced. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_memory_forget(struct unwinder *unwinder, bool all);
 
 /* Drops and wipes cached pages that do not stay cached between stacks. Async-signal-safe: yes. Threads: as

@@ -1,4 +1,4 @@
-/* The use of the frame pointer according to a function's first instructions, for when unwind tables cannot be
+/* Determines the use of the frame pointer from a function's first instructions, in case unwind tables cannot be
  * trusted. */
 #ifndef PROLOGUE_H
 #define PROLOGUE_H

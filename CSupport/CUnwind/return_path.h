@@ -21,7 +21,7 @@ struct return_place {
   struct known_word return_address, frame_pointer;
   bool is_straight;         /* the path has no branch and no call */
   bool is_by_table;         /* the program counter is reachable only through a table of addresses */
-  bool is_by_frame_pointer; /* the distance from the stack pointer is unknown */
+  bool is_by_frame_pointer; /* found by the frame pointer: the distance from the stack pointer is unknown */
 };
 
 /* Async-signal-safe: yes. Threads: any. */

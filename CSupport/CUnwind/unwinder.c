@@ -180,7 +180,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
       break;
     pc = cunwind_code_address(unwinder, pc);
     if (pc == 0) {
-      /* In the innermost frame, the thread has called a null pointer. */
+      /* If the innermost frame has address 0, the thread has called a null pointer. */
       stack->end = total > 0 ? UNWIND_END_OUTERMOST : UNWIND_END_NO_MODULE;
       break;
     }

@@ -57,8 +57,8 @@ static bool is_signal_return(const uint8_t *code) {
   return instruction(code) == 0xd2801168 && instruction(code + 4) == 0xd4000001;
 }
 
-/* Recognizes stp x29, x30, [sp, -n]!; mov x29, sp and sub sp, sp, n; stp x29, x30, [sp, m]; add x29, sp, m. The
- * distance is unknown if other registers are stored in between. */
+/* Recognizes stp x29, x30, [sp, -n]!; mov x29, sp and sub sp, sp, n; stp x29, x30, [sp, m]; add x29, sp, m. If other
+ * registers are stored between these instructions, the distance is unknown. */
 static bool frame_bytes(const uint8_t *code, uint64_t *bytes) {
   size_t at = landing_pad(code);
   if (instruction(code + at) == 0xd503233f) /* paciasp */

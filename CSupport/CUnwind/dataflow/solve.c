@@ -10,7 +10,7 @@ enum { REACHED_REMEMBERED = 128, FACTS_REMEMBERED = 32 };
 
 struct block {
   uint64_t address;
-  bool dirty; /* its successors must be recomputed */
+  bool dirty; /* the block's successors must be recomputed */
 };
 
 struct remembered_reach {
@@ -31,7 +31,7 @@ struct solver {
   int block_count;
   struct remembered_reach reached[REACHED_REMEMBERED];
   struct remembered_facts facts[FACTS_REMEMBERED];
-  struct frame_facts unwanted; /* facts of analyses that need only other results */
+  struct frame_facts unwanted; /* receives facts that an analysis does not need */
 };
 
 struct analysis {

@@ -7,10 +7,10 @@
 /* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_solver_bytes(void);
 
-/* Finds the facts of a frame whose function is entered at RANGE's beginning and is at PC: after the call that ends
- * there or, if INTERRUPTED, before the instruction there. COLD is an outlined part of the function. With LOADS, values
- * loaded from memory shortly before PC also get symbols. Returns false if the function is too large or not understood,
- * or if no path to PC is found. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Finds the facts of a frame of the function that begins at RANGE's beginning. The frame is at PC: after the call that
+ * ends at PC or, if INTERRUPTED, before the instruction at PC. COLD is an outlined part of the function. With LOADS,
+ * values loaded from memory shortly before PC also get symbols. Returns false if the function is too large or not
+ * understood, or if no path to PC is found. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_frame_facts(struct unwinder *unwinder, struct code_range range, struct code_range cold, uint64_t pc,
                          bool interrupted, bool loads, struct frame_facts *facts);
 

@@ -23,7 +23,8 @@ static void kill(struct abstract_state *state, int symbol) {
   state->cell_count = (uint8_t)kept;
 }
 
-/* Returns the symbol of the instruction at ADDRESS, as SYMBOL_FREE if an earlier path gave it another meaning. */
+/* Returns the symbol of the instruction at ADDRESS. If an earlier path gave the symbol another meaning, it becomes
+ * SYMBOL_FREE. */
 static struct symbolic_value intern(struct transfer *transfer, struct abstract_state *state, uint64_t address,
                                     enum symbol_kind kind, struct symbolic_value parent, int64_t mask) {
   struct frame_facts *facts = transfer->facts;
@@ -52,7 +53,7 @@ static struct symbolic_value loaded(struct transfer *transfer, struct abstract_s
 static void set(struct transfer *transfer, struct abstract_state *state, uint64_t address, int to,
                 struct symbolic_value value) {
   if (to == transfer->architecture->sp) {
-    /* A symbol for the unknown value: later offsets relative to it are known. */
+    /* Gives the unknown value a symbol: later offsets relative to the symbol are known. */
     if (value.symbol == 0 || value.shift != 0)
       value = intern(transfer, state, address, SYMBOL_FREE, unknown, 0);
     if (value.symbol == 0)

@@ -14,8 +14,8 @@ struct transfer {
 void cunwind_transfer(struct transfer *transfer, struct abstract_state *state, uint64_t address,
                       const struct code_operation *operation);
 
-/* Removes from INTO, the state at ADDRESS, everything that STATE does not confirm. States collected from several
- * instructions use 0, 1 and 2 as ADDRESS. Returns whether INTO changed. Async-signal-safe: yes. Threads: any. */
+/* Removes from INTO, the state at ADDRESS, everything that STATE does not confirm. For states joined from several
+ * instructions, ADDRESS is 0, 1 or 2. Returns whether INTO changed. Async-signal-safe: yes. Threads: any. */
 bool cunwind_state_join(struct transfer *transfer, struct abstract_state *into, const struct abstract_state *state,
                         uint64_t address);
 

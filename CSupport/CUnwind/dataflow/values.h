@@ -33,7 +33,7 @@ static inline bool symbolic_is_entry(struct symbolic_value value, int number) {
   return value.symbol == 1 + number && value.shift == 0;
 }
 
-/* The word at WHERE is WHAT. */
+/* The fact that the word at address WHERE has the value WHAT. */
 struct abstract_cell {
   struct symbolic_value where, what;
 };
@@ -83,7 +83,7 @@ struct symbol_values {
   bool contradicted;
 };
 
-/* Adds the fact that VALUE is NUMBER to VALUES. Async-signal-safe: yes. Threads: any. */
+/* Adds to VALUES the fact that VALUE equals NUMBER. Async-signal-safe: yes. Threads: any. */
 void cunwind_learn(struct symbol_values *values, struct symbolic_value value, uint64_t number);
 
 /* Adds to VALUES the consequences of the known values and the stack's words. Async-signal-safe: as cunwind_unwind.

@@ -35,7 +35,7 @@ enum code_kind {
   CODE_JUMP_GOT,      /* jumps to the address stored at TARGET */
   CODE_JUMP_ANYWHERE, /* jumps to the address in a register */
   CODE_RETURN,        /* returns to the address in FROM or at the stack pointer, and pops AMOUNT more bytes */
-  CODE_END,           /* does not continue: a trap */
+  CODE_END,           /* ends execution: a trap */
   CODE_PADDING,       /* has no effect */
 };
 

@@ -23,7 +23,8 @@ struct unwind_process {
 
 #define UNWIND_FRAMES_MAX 512
 
-/* Number of innermost frames kept of a deeper stack; the other kept frames are the outermost. */
+/* Number of innermost frames kept of a stack with more than UNWIND_FRAMES_MAX frames. The other kept frames are the
+ * outermost ones. */
 #define UNWIND_FRAMES_INNER (UNWIND_FRAMES_MAX / 2)
 
 /* The meaning of a frame's address. */

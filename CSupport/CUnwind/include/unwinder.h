@@ -23,8 +23,9 @@ struct unwinder *cunwind_create(void *memory, const struct unwind_architecture *
  * one at a time for each unwinder. */
 void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_stack *stack);
 
-/* Keeps STACK, unwound from COPY with its places, if STACK is complete. Otherwise appends the frames of ITEM's kept
- * stack that are still live; STACK then records the index of the first joined frame, and ends as the kept stack does.
+/* If STACK, unwound from COPY with its places, is complete, keeps STACK for ITEM. Otherwise appends to STACK those
+ * frames of ITEM's kept stack that are still live; STACK then records the index of the first joined frame, and ends as
+ * the kept stack does.
  *
  * Remnants of finished calls look like live frames. A kept frame is joined only if one of these facts proves it live:
  * outer calls can have led only to its function; inner frame pointers lead to the frame; or no other return address

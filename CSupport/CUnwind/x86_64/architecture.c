@@ -98,8 +98,8 @@ static bool adjusts_stack(const uint8_t *code, const uint8_t *end) {
   return false;
 }
 
-/* Recognizes push %rbp; mov %rsp,%rbp; any pushes; an optional sub $n,%rsp. The distance is unknown with other
- * instructions in between. */
+/* Recognizes push %rbp; mov %rsp,%rbp; any pushes; an optional sub $n,%rsp. If other instructions lie in between, the
+ * distance is unknown. */
 static bool frame_bytes(const uint8_t *code, uint64_t *bytes) {
   size_t at = landing_pad(code);
   if (code[at] != 0x55)
