@@ -206,7 +206,6 @@ static bool apply(struct search *search, struct path *path, const struct code_op
   return true;
 }
 
-/* Follows PATH to its end. */
 static void go(struct search *search, struct path *path) {
   struct unwinder *unwinder = search->walk->unwinder;
   struct code_operation operations[CODE_OPERATIONS];

@@ -48,7 +48,8 @@ static struct {
 /* The first TOUCHED_BYTES are touched before the request is sent. */
 enum { PAGE = 4096, TOUCHED_BYTES = 32 << 10 };
 
-/* Gives the idle REQUEST its buffer. A smaller former buffer stays mapped for late handlers. */
+/* Gives the idle REQUEST its buffer. A smaller former buffer stays mapped, because a late handler might still use
+ * it. */
 static void give_room(struct observer_request *request) {
   size_t capacity = rooms[clinux_context].capacity;
   request->stack_bytes_max = rooms[clinux_context].stack_bytes_max;
@@ -123,7 +124,8 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   int error = ENOTSUP;
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
-  /* If timers work in general, the likely cause is RLIMIT_SIGPENDING, which does not justify disturbing the thread. */
+  /* A signal without a timer disturbs the thread, so it is sent only if timers never work, not if RLIMIT_SIGPENDING is
+   * exhausted. */
   bool may_disturb = when == OBSERVER_SEND_NOW || !atomic_load_explicit(&timers_work, memory_order_relaxed);
   if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb)
     error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
@@ -134,16 +136,17 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
 /* Time for which a thread seen blocking our signal is assumed to keep blocking it. Long enough for a
  * signal handler to return. */
 static const uint64_t block_known_ns = 100000000;
-/* Used instead of block_known_ns if the block is observed again before that time is over. It is longer because on a
- * busy machine the next observation can come while the thread is leaving a wait. */
+/* Used instead of block_known_ns if a block is observed again within that time. Longer, because on a busy machine a
+ * thread needs time to leave sigwaitinfo(2), and until then does not appear to block our signal. */
 static const uint64_t block_confirmed_ns = 1000000000;
 
-/* Returns OBSERVER_NO_ANSWER if THREAD blocks the signal, because the service's next sigwaitinfo(2) would receive it.
+/* Returns OBSERVER_NO_ANSWER if THREAD blocks our signal, because the service's next sigwaitinfo(2) would receive the
+ * signal.
  *
- * A thread in sigwaitinfo(2) does not appear to block the awaited signal, so an observed block is remembered. A thread
- * without a remembered observation is checked for up to a millisecond. It is not in sigwaitinfo(2) if it sleeps in
- * another call, or has run without sleeping. If neither is seen, returns OBSERVER_ASLEEP if the thread sleeps at the
- * last check or ever blocked the signal. Async-signal-safe: yes. Threads: a sampler, in its own context. */
+ * A thread in sigwaitinfo(2) does not appear to block the awaited signal, so an observed block is remembered. Without a
+ * remembered observation, THREAD is checked for up to a millisecond. If THREAD sleeps in another system call, or runs
+ * without sleeping, it is not in sigwaitinfo(2). If neither is observed, returns OBSERVER_ASLEEP if THREAD sleeps at
+ * the last check or ever blocked the signal. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static enum observer_capture_status check_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
@@ -154,7 +157,7 @@ static enum observer_capture_status check_mask(struct observer_thread *thread, i
   bool is_remembered = in != 0 && now - in < OBSERVER_MASK_KNOWN_NS;
   bool is_known = is_remembered;
   for (int attempt = 0; answer != CLINUX_MASK_KEEPS_OUT && !is_known && attempt < 10; attempt++) {
-    /* A thread that sleeps often might not be seen running without sleep. */
+    /* A thread that sleeps often might never be observed running without sleep. */
     if (answer == CLINUX_MASK_MAY_WAIT && clinux_mask_lets_in_asleep(tid, OBSERVER_SIGNAL)) {
       is_known = true;
       break;

@@ -79,7 +79,8 @@ static enum observer_request_state answer(struct observer_request *request, cons
     copy_stack(room, (const uint8_t *)(uintptr_t)start, copy->stack_bytes);
   } else {
     copy->stack_end = sp + OBSERVER_STACK_BYTES_USUAL;
-    /* An alternate or coroutine stack: the end of the mapping must end the copy, not the process. */
+    /* An alternate or coroutine stack, whose end is unknown. The end of its mapping must end the copy, not the
+     * process. */
     int context_before = clinux_context;
     clinux_context = CLINUX_HANDLERS_CONTEXT;
     copy->stack_bytes = clinux_memory_read_some(start, request->stack, bytes_wanted(start, request->stack_capacity));
@@ -120,7 +121,7 @@ static uint64_t mask_of(const struct sigaction *action, const ucontext_t *contex
 static _Thread_local volatile bool is_passing_on __attribute__((tls_model("initial-exec")));
 
 /* Passes a signal of other code to the former handler, unless that handler is already running on this thread. The
- * default action counts as ignored: it would end the process for a forgotten profiling timer. */
+ * default action counts as ignored: it would end the process because of a forgotten profiling timer. */
 static void pass_on(int signal, siginfo_t *information, void *context) {
   const struct sigaction *previous = atomic_load_explicit(&previous_action, memory_order_acquire);
   if (!previous || is_passing_on || previous->sa_handler == SIG_DFL || previous->sa_handler == SIG_IGN)
@@ -154,9 +155,9 @@ static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began
   return true;
 }
 
-/* Answers a request for the calling thread if its signal might have arrived without a value. If other code sent this
- * signal, our own signal arrives later and is passed on instead. Async-signal-safe: yes. Threads: the one that received
- * the signal. */
+/* Answers a request for the calling thread if the request's signal might have arrived without a value. If the handled
+ * signal is from other code, our own signal arrives later and is passed on in its place. Async-signal-safe: yes.
+ * Threads: the one that received the signal. */
 static bool serve_without_value(const siginfo_t *information, bool from_here, pid_t tid, const void *context,
                                 uint64_t began) {
   bool is_bare = information->si_code == SI_TKILL && from_here;

@@ -11,8 +11,9 @@
 /* The low bits of a request's word. The high bits change with every use, so a handler of an earlier use cannot answer a
  * later one.
  *
- * IDLE -> ARMED (sampler) -> COPYING -> DONE or OVER (handler) -> IDLE (sampler). A late request goes ARMED -> IDLE, or
- * stays COPYING, unused, while its thread is stopped. */
+ * IDLE -> ARMED (sampler) -> COPYING -> DONE or OVER (handler) -> IDLE (sampler). A request that is not answered in
+ * time goes ARMED -> IDLE. If its thread is stopped while answering, the request stays COPYING and is not used until
+ * the thread continues. */
 enum observer_request_state {
   REQUEST_IDLE = 0,
   REQUEST_ARMED = 1,
@@ -49,7 +50,7 @@ struct observer_request {
 /* Upper half of our signals' value; the lower half is the request's index. */
 #define OBSERVER_SIGNAL_MAGIC UINT64_C(0x43554c50)
 
-/* The requests of one context after the other. */
+/* The requests of all contexts, one context after the other. */
 enum { REQUESTS_ALL = CLINUX_CONTEXTS_MAX * OBSERVER_REQUESTS_MAX };
 extern struct observer_request observer_requests[REQUESTS_ALL];
 

@@ -10,7 +10,7 @@ uint8_t *observer_copy_map(size_t bytes) {
     return NULL;
   madvise(memory, bytes, MADV_DONTDUMP);
   madvise(memory, bytes, MADV_DONTFORK);
-  /* The first access takes the address space's lock. */
+  /* Touches the memory now, because the first access takes the address space's lock. */
   *(volatile uint8_t *)memory = 0;
   return memory;
 }

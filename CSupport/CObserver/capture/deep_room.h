@@ -6,11 +6,11 @@
 
 #include <stddef.h>
 
-/* Usual buffer of each request and each sampler. */
+/* Size of the usual buffer of each request and each sampler. */
 enum { OBSERVER_USUAL_ROOM_BYTES = 128 << 10 };
 
-/* Maps the deep buffer with BYTES bytes, unless it is already that large. Without memory (RLIMIT_AS), deep stacks are
- * truncated. Async-signal-safe: no. Threads: any, one at a time. */
+/* Maps the deep buffer with BYTES bytes, unless it is already that large. If there is no memory (RLIMIT_AS), deep
+ * stacks are truncated. Async-signal-safe: no. Threads: any, one at a time. */
 void observer_deep_room_map(size_t bytes);
 
 /* Forgets the deep buffer, which children of fork(2) do not inherit. Async-signal-safe: yes. Threads: the child's only

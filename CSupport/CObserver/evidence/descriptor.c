@@ -164,7 +164,7 @@ static int path_argument(int64_t call) {
 static void keep_end(const char *text, size_t length, bool is_cut, struct observer_descriptor *descriptor) {
   size_t kept = length < sizeof descriptor->target ? length : sizeof descriptor->target;
   descriptor->is_cut = is_cut || length > kept;
-  /* The end of a path is more informative. */
+  /* Keeps the end of a long path, which is more informative. */
   memcpy(descriptor->target, text + length - kept, kept);
   descriptor->target_bytes = (uint32_t)kept;
 }

@@ -112,7 +112,7 @@ static bool read_stat(int32_t tid, struct observer_thread_counters *counters) {
 
 static uint64_t or_zero(uint64_t number) { return number == UINT64_MAX ? 0 : number; }
 
-/* Returns false if a counter is missing, because unknown is not zero. */
+/* Returns false if a counter is missing, because an unknown counter must not appear as zero. */
 static bool read_counters(int32_t tid, struct observer_thread_counters *counters) {
   char text[4096];
   size_t length = clinux_task_read_status(tid, text, sizeof text);
@@ -167,7 +167,7 @@ static void read_surroundings(struct observer_surroundings *surroundings) {
     uint64_t more = throttled(known.cpu_stats[group]);
     if (more == UINT64_MAX)
       continue;
-    /* An outer group does not include the throttled time of its inner groups. */
+    /* Adds the groups' times, because an outer group's time does not include its inner groups. */
     surroundings->throttled_ns = or_zero(surroundings->throttled_ns) + more;
   }
   surroundings->memory_stalled_ns = stalled(known.memory_pressure);
@@ -215,7 +215,7 @@ static bool is_plain(int64_t call) {
 static void read_kernel_function(int32_t tid, struct observer_evidence *evidence) {
   char text[128];
   size_t length = read_task(tid, "/wchan", text, sizeof text);
-  /* "0": not permitted, or no function. */
+  /* The text "0" means: not permitted, or in no kernel function. */
   if (length <= 1)
     return;
   if (length > sizeof evidence->kernel_function)

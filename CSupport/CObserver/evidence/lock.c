@@ -163,7 +163,7 @@ static void find_stream(uint64_t address, struct observer_lock *lock) {
     set(lock, OBSERVER_LOCK_STREAM, address, owner);
 }
 
-/* The kernel clears the word when the thread ends (set_tid_address(2)). */
+/* The kernel clears the joined thread's word when the thread ends (set_tid_address(2)). */
 static void find_thread(uint64_t address, uint32_t expected, struct observer_lock *lock) {
   uint32_t word;
   if (expected <= CLINUX_TASKS_MAX && read_words(address, &word, 1) && word == expected)

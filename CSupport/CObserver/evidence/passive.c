@@ -120,7 +120,8 @@ static bool is_blocked(const struct observer_thread_status *seen) {
   return seen->activity == OBSERVER_IN_CALL || seen->activity == OBSERVER_BLOCKED;
 }
 
-/* Whether the thread waits for signals including ours: it then blocks our signal without appearing to. */
+/* Whether the thread waits for signals that include ours. Such a thread blocks our signal, although its mask does not
+ * show this. */
 static bool waits_for_our_signal(const struct observer_thread_status *seen) {
   uint64_t awaited;
   return seen->activity == OBSERVER_IN_CALL && seen->call == SYS_rt_sigtimedwait &&

@@ -19,7 +19,7 @@ void observer_queue_know(const struct observer_queue_layout *layout) {
 
 static bool read_word(uint64_t address, uint64_t *word) { return clinux_memory_read(address, word, sizeof *word); }
 
-/* Returns 0 if the list from FIRST on does not lead to LAST. */
+/* Counts the items from FIRST to LAST. Returns 0 if the list does not lead to LAST. */
 static uint32_t count(uint64_t first, uint64_t last, uint32_t next) {
   uint64_t item = first, following;
   for (uint32_t found = 1; found <= OBSERVER_WAITING_MAX; found++) {

@@ -36,7 +36,7 @@ void observer_thread_at_exit(void (*ends)(struct observer_thread *thread)) {
   atomic_store_explicit(&ends_thread, ends, memory_order_release);
 }
 
-/* A stack that the service has set since is left in place. */
+/* If the service has set another alternate stack since, that stack stays in place. */
 static void remove_alternate_stack(struct observer_thread *entry) {
   stack_t now, none = {.ss_flags = SS_DISABLE};
   if (!entry->alternate || sigaltstack(NULL, &now) != 0)
@@ -57,7 +57,7 @@ static void thread_exits(void *entry) {
   atomic_fetch_and_explicit(&self->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
 }
 
-/* After fork(2) a thread of the parent might have held the lock. */
+/* At fork(2), another thread of the parent might have held the lock. */
 static void forget_parent(void) {
   pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   registry_lock = unlocked;
@@ -85,8 +85,8 @@ static void find_stack(struct observer_thread *entry) {
   }
   uint64_t start = (uint64_t)(uintptr_t)low;
   uint64_t end = low ? start + size : 0;
-  /* With an unlimited main stack (RLIMIT_STACK) the C library reports its start at the next mapping below, and a later
-   * mapping can be nearer. */
+  /* If the main stack is unlimited (RLIMIT_STACK), the C library reports that it starts at the next mapping below. A
+   * mapping created later can be nearer. */
   if (low && (pid_t)syscall(SYS_gettid) == getpid() && size > MAIN_STACK_BYTES_MAX)
     start = end - MAIN_STACK_BYTES_MAX;
   atomic_store_explicit(&entry->stack_low, start, memory_order_relaxed);

@@ -185,7 +185,7 @@ uint64_t observer_swift_task_callers(const struct stack_copy *copy, struct unwin
   uint64_t address = copy->task, allocation = copy->task_allocation;
   const struct observer_task_layout *layout = task_memory_layout();
   uint32_t number = layout ? find_runner(layout, stack) : 0;
-  /* A blocked thread's task is found only here, because the search walks through all threads. */
+  /* A blocked thread's task is searched only now, because the search walks through all threads. */
   bool is_blocked = copy->blocked_tid != 0;
   if (number == 0 || (address == 0 && !is_blocked))
     return address;
@@ -257,7 +257,7 @@ void observer_swift_task_waiters(const struct observer_task_waiters *waiters, st
     uint32_t last = stack->count;
     while (last > 0 && stack->frames[last - 1].kind != UNWIND_TASK_START)
       last--;
-    /* If a chain is truncated, the next task is not its caller. */
+    /* If a chain is truncated, the next task is not the caller of the chain's last function. */
     if (last == 0)
       return;
     stack->frames[last - 1].kind = UNWIND_CHILD_START;

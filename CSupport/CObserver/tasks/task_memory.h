@@ -26,7 +26,7 @@ enum { RECORDS_MAX = 32, CHILDREN_MAX = 1024 };
 /* The functions in which the callers resume, innermost first; last, the return address of the outermost caller. */
 struct task_chain {
   uint32_t count;
-  bool is_cut; /* the chain is longer */
+  bool is_cut; /* the chain has more functions */
   uint64_t functions[CONTEXTS_MAX];
 };
 
@@ -66,8 +66,8 @@ CLINUX_NO_LOCKS bool task_memory_is_asleep(const struct observer_task_layout *la
 CLINUX_NO_LOCKS enum observer_task_state task_memory_state(const struct observer_task_layout *layout,
                                                            const struct task *task);
 
-/* A status record (TaskStatusRecord of include/swift/ABI/TaskStatus.h): the first child; or the dependency and, in a
- * later word, the task itself. */
+/* A status record (TaskStatusRecord of include/swift/ABI/TaskStatus.h): CONTENT is the first child; or the dependency
+ * and, in a later word, the task itself. */
 struct task_record {
   uint64_t flags, previous, content[4];
 };

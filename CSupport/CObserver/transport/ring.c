@@ -45,7 +45,7 @@ struct observer_ring *observer_ring_create(size_t capacity) {
   memset(ring, 0, sizeof *ring);
   ring->capacity = capacity;
   ring->bytes = memory;
-  /* The first access takes the address space's lock. */
+  /* Touches the memory now, because the first access takes the address space's lock. */
   *(volatile uint8_t *)memory = 0;
   ring->published = &ring->own_published;
   ring->order = &ring->own_order;
@@ -74,7 +74,6 @@ void observer_ring_wait(const struct observer_ring *ring, uint32_t seen) {
 
 void observer_ring_wake_reader(struct observer_ring *ring) { clinux_notify(ring->published); }
 
-/* Called by the writer. */
 static uint64_t used(const struct observer_ring *ring) {
   return atomic_load_explicit(&ring->head, memory_order_relaxed) -
          atomic_load_explicit(&ring->tail, memory_order_acquire);
@@ -83,7 +82,7 @@ static uint64_t used(const struct observer_ring *ring) {
 bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
   uint64_t longest =
       sizeof(struct entry) + sizeof(struct observer_event) + UNWIND_FRAMES_MAX * sizeof(struct unwind_frame);
-  /* One more event, because an event that does not fit leaves the end of the buffer unused. */
+  /* Requires space for one more event, because an event that does not fit leaves the end of the buffer unused. */
   return ring->capacity - used(ring) >= (events + UINT64_C(1)) * longest;
 }
 

@@ -23,7 +23,7 @@ struct observer_sampling *observer_sampling_create(void) {
     return NULL;
   }
   sampling->work = memory;
-  /* The first access takes the address space's lock. */
+  /* Touches the memory now, because the first access takes the address space's lock. */
   atomic_store_explicit(&sampling->work[0].item, 0, memory_order_relaxed);
   return sampling;
 }
@@ -51,7 +51,7 @@ static struct observer_work_snapshot read_once(const struct observer_work *work)
   view.tick_ns = atomic_load_explicit(&work->tick_ns, memory_order_relaxed);
   atomic_thread_fence(memory_order_acquire);
   uint64_t now = atomic_load_explicit(&work->item, memory_order_relaxed);
-  /* Another time reveals a second write of the same work item. */
+  /* A changed tick_ns reveals that the monitor has written the same work item again. */
   if (now != view.item || atomic_load_explicit(&work->tick_ns, memory_order_relaxed) != view.tick_ns)
     view.item = 0;
   return view;

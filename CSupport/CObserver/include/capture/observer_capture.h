@@ -15,7 +15,7 @@
 
 enum observer_capture_status {
   OBSERVER_CAPTURED = 0,
-  OBSERVER_WORK_ITEM_OVER = 1, /* the work item ended first */
+  OBSERVER_WORK_ITEM_OVER = 1, /* the work item ended before the capture */
   OBSERVER_THREAD_GONE = 2,    /* not registered, or exited */
   OBSERVER_NO_ANSWER = 3,      /* not answered in time, or the signal is blocked */
   OBSERVER_NOT_SIGNALLED = 4,  /* the kernel refused the signal, or the stack has no room (observer_thread_room) */
@@ -31,8 +31,8 @@ enum observer_capture_status {
 };
 
 enum observer_send_when {
-  OBSERVER_SEND_WHEN_RUNNING = 0, /* when it next runs (observer_signal.h); never if timers are refused */
-  OBSERVER_SEND_SEEN_RUNNING = 1, /* when it runs, or immediately if timers are refused */
+  OBSERVER_SEND_WHEN_RUNNING = 0, /* when the thread next runs (observer_signal.h); never if timers are refused */
+  OBSERVER_SEND_SEEN_RUNNING = 1, /* when the thread next runs, or immediately if timers are refused */
   OBSERVER_SEND_NOW = 2,          /* immediately: a system call might return early */
 };
 
@@ -70,8 +70,8 @@ CLINUX_NO_LOCKS enum observer_capture_status observer_capture(struct observer_th
                                                               const struct observer_slot *slot, uint64_t item,
                                                               uint64_t timeout_ns, const struct stack_copy **copy);
 
-/* Releases the request of COPY. Its contents stay until observer_capture_wipe; a COPY without a request is wiped now.
- * Async-signal-safe: yes. Threads: the one that called observer_capture. */
+/* Releases the request of COPY. The copied stack stays in memory until observer_capture_wipe. If COPY has no request,
+ * its stack is wiped now. Async-signal-safe: yes. Threads: the one that called observer_capture. */
 CLINUX_NO_LOCKS void observer_capture_release(const struct stack_copy *copy);
 
 /* Wipes the copies of released requests. Async-signal-safe: yes. Threads: a sampler, in its own context. */

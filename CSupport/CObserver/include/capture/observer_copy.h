@@ -5,8 +5,8 @@
 
 #include "CUnwind.h"
 
-/* Assumed size of a stack of unknown bounds. Only addresses within this distance count as missing from a truncated
- * copy. */
+/* Assumed size of a stack of unknown bounds. Only addresses within this distance of the stack pointer count as missing
+ * from a truncated copy. */
 #define OBSERVER_STACK_BYTES_USUAL (UINT64_C(8) << 20)
 
 /* Returns the first address of SP's page. Memory below might be unmapped. Async-signal-safe: yes. Threads: any. */

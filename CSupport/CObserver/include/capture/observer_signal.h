@@ -1,9 +1,9 @@
 /* Sends signals that do not disturb the receiving thread (docs/internals/capture.md).
  *
- * A signal makes many calls of a blocked thread return early, even with SA_RESTART (signal(7)). The signal is therefore
- * sent by a timer on the thread's CPU time, up to a kernel tick later, when the running thread returns to user mode
- * (task_work, Linux 5.9 and later on x86_64: CONFIG_POSIX_CPU_TIMERS_TASK_WORK). io_uring_enter(2) can still return
- * early: it does task work while it waits. */
+ * A signal makes many calls of a blocked thread return early, even with SA_RESTART (signal(7)). Therefore a timer on
+ * the thread's CPU time sends the signal. The signal arrives when the thread has run for up to one kernel tick and
+ * returns to user mode (task_work, Linux 5.9 and later on x86_64: CONFIG_POSIX_CPU_TIMERS_TASK_WORK). io_uring_enter(2)
+ * can still return early: it does task work while it waits. */
 #ifndef OBSERVER_SIGNAL_H
 #define OBSERVER_SIGNAL_H
 

@@ -1,5 +1,5 @@
-/* The descriptor or path of a blocked thread's system call, and the kernel's name for its file. Only the link in /proc
- * is read: calls on a socket or pipe could wait for a lock whose owner waits for memory. */
+/* The descriptor or path of a blocked thread's system call, and the kernel's name for the file. Reads only the link in
+ * /proc, because system calls on a socket or pipe could wait for a lock whose owner waits for memory. */
 #ifndef OBSERVER_DESCRIPTOR_H
 #define OBSERVER_DESCRIPTOR_H
 

@@ -1,5 +1,5 @@
-/* Raw data about a sampled thread in addition to its stack. Kernel counters only grow, so they are read at
- * intervals. */
+/* Raw data about a sampled thread in addition to its stack. Kernel counters only grow, so they need not be read with
+ * every sample. */
 #ifndef OBSERVER_EVIDENCE_H
 #define OBSERVER_EVIDENCE_H
 
@@ -22,7 +22,8 @@ struct observer_thread_counters {
   uint64_t disk_read_bytes, disk_written_bytes;
 };
 
-/* Counters of the process's control group, or of the machine. Unknown: UINT64_MAX, or 0 for threads and CPUs. */
+/* Counters of the process's control group, or of the machine. An unknown counter is UINT64_MAX; an unknown number of
+ * threads or CPUs is 0. */
 struct observer_surroundings {
   uint64_t throttled_ns;      /* quota used up: cpu.stat */
   uint64_t memory_stalled_ns; /* PSI: waits for memory */
@@ -37,7 +38,7 @@ struct observer_evidence {
   uint64_t turns; /* number of times on a CPU; 0: unknown */
   bool has_arguments;
   uint64_t arguments[6];
-  uint32_t word_count; /* from the awaited word on (futex(2)) */
+  uint32_t word_count; /* number of words read, from the awaited word on (futex(2)) */
   uint32_t words[OBSERVER_WORDS_MAX];
   uint32_t kernel_function_bytes; /* 0: unknown, or implied by the call */
   char kernel_function[OBSERVER_KERNEL_FUNCTION_BYTES];
@@ -56,9 +57,9 @@ struct observer_evidence_times {
   struct observer_surroundings surroundings;
 };
 
-/* Sets the counters' files of the process's control group: GROUPS cpu.stat files (of the group and its ancestors),
- * memory.pressure, io.pressure, memory.stat, and memory.events (version 1: memory.failcnt). Async-signal-safe: no.
- * Threads: the recorder, once. */
+/* Sets the files with the counters of the process's control group: GROUPS cpu.stat files (of the group and its
+ * ancestors), memory.pressure, io.pressure, memory.stat, and memory.events (version 1: memory.failcnt).
+ * Async-signal-safe: no. Threads: the recorder, once. */
 void observer_evidence_know(const char *const *cpu_stats, uint32_t groups, const char *memory_pressure,
                             const char *io_pressure, const char *memory_stat, const char *memory_limit, uint32_t cpus);
 

@@ -1,7 +1,7 @@
 /* The owner of the lock that a blocked thread waits for, from the words around the futex of its system call.
  *
- * The kind is recognized by the call and the lock's words. Unrelated words can match accidentally, so symbolization
- * checks the function in which the thread waits. */
+ * The kind of lock is recognized by the system call and the lock's words. Unrelated words can match accidentally, so
+ * symbolization checks the function in which the thread waits. */
 #ifndef OBSERVER_LOCK_H
 #define OBSERVER_LOCK_H
 

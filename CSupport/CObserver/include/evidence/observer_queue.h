@@ -1,5 +1,5 @@
-/* Counts the items that wait in a libdispatch queue. The layout of its linked list is undocumented; a test queue
- * reveals it. */
+/* Counts the items that wait in a libdispatch queue. The layout of a queue's linked list is undocumented; it is
+ * determined from a test queue. */
 #ifndef OBSERVER_QUEUE_H
 #define OBSERVER_QUEUE_H
 
@@ -16,8 +16,8 @@ void observer_queue_know(const struct observer_queue_layout *layout);
 
 enum { OBSERVER_WAITING_MAX = 1000 };
 
-/* Counts the items in the queue whose first item is stored at FIRST_ADDRESS, up to OBSERVER_WAITING_MAX; 0 also if the
- * list changes too fast. Async-signal-safe: yes. Threads: any that can read memory. */
+/* Counts the items in the queue whose first item is stored at FIRST_ADDRESS, up to OBSERVER_WAITING_MAX. Returns 0 also
+ * if the list changes too fast. Async-signal-safe: yes. Threads: any that can read memory. */
 CLINUX_NO_LOCKS uint32_t observer_queue_count(const struct observer_queue_layout *layout, uint64_t first_address);
 
 /* observer_queue_count with the set layout; 0 if no layout is set. */

@@ -1,5 +1,5 @@
 /* System calls that the kernel restarts after the process was stopped. A timed wait continues as restart_syscall(2),
- * but the code before the program counter still loads the original number. */
+ * but the code before the program counter still loads the original system call's number. */
 #ifndef OBSERVER_RESTARTED_CALL_H
 #define OBSERVER_RESTARTED_CALL_H
 

@@ -5,7 +5,7 @@
 
 #include "base/observer_base.h"
 
-/* Number of buckets with an upper bound; one more bucket holds longer times. */
+/* Number of buckets with an upper bound; one more bucket holds times above the highest bound. */
 enum { OBSERVER_HISTOGRAM_BOUNDS = 22 };
 
 /* Returns the upper bound of BUCKET in nanoseconds, 100 µs to 1,000 s; UINT64_MAX for the last. Async-signal-safe: yes.

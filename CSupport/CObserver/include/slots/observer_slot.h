@@ -1,12 +1,12 @@
-/* Slots: the current work item of each target, its thread and its begin.
+/* Slots. A slot contains the current work item of its target, with the thread and the start time.
  *
- * A slot belongs to one watched loop or section. The watched thread marks the begin of a work item with two stores and
- * its end with one load and one store, without system calls or locks. A thread's first mark also registers the thread.
+ * A slot belongs to one watched loop or section. The watched thread marks the start of a work item with two stores and
+ * the end with one load and one store, without system calls or locks. A thread's first mark also registers the thread.
  * Slots are never freed, so a mark is harmless after the watchdog has stopped.
  *
  * A work item is identified by its begin time: exact if the threshold is short (observer_slot_needs_exact), otherwise
- * coarse, which is cheaper. Coarse work items of one kernel tick share an identity. This is harmless, because the
- * assumed clock lag is longer than a tick. */
+ * coarse, which is cheaper. Coarse work items that start in the same kernel tick share an identity. This is harmless,
+ * because the assumed clock lag is longer than a tick. */
 #ifndef OBSERVER_SLOT_H
 #define OBSERVER_SLOT_H
 
@@ -33,7 +33,7 @@ struct observer_slot {
   _Atomic uint64_t began_ns;              /* coarse or exact */
   struct observer_thread *_Atomic thread; /* NULL: not registered */
 
-  /* Set by the monitor to the sampled work item, cleared at its timed end. */
+  /* The sampled work item, set by the monitor. Cleared when this work item ends and its end time is recorded. */
   _Atomic uint64_t end_time_wanted;
   _Atomic uint64_t ended_ns; /* exact end of `ended_item` */
   _Atomic uint64_t ended_item;
@@ -48,10 +48,10 @@ struct observer_slot {
   _Atomic uint32_t polled;             /* 1: turns of a loop, which do not notify the monitor */
   _Atomic uint64_t suspicion_ns;       /* age at which sampling begins */
   _Atomic uint64_t threshold_ns;       /* age at which work is a stall */
-  _Atomic uint64_t early_interval_ns;  /* before the threshold */
-  _Atomic uint64_t interval_ns;        /* after the threshold */
+  _Atomic uint64_t early_interval_ns;  /* sampling interval before the threshold */
+  _Atomic uint64_t interval_ns;        /* sampling interval after the threshold */
   _Atomic uint64_t owner;              /* union observer_owner */
-  _Atomic uint64_t queue_head_address; /* of a word that changes when waiting work starts; 0: none */
+  _Atomic uint64_t queue_head_address; /* address of a word that changes when waiting work starts; 0: none */
   _Atomic uint64_t unwatched_ns;       /* age of the work item when its watch began */
 
   /* The owner's text about the work item. The state, from the top: the owner's generation, 32 bits; number of changes,
@@ -61,7 +61,7 @@ struct observer_slot {
 
   struct observer_exemption exemption;
 
-  /* Written by the marking thread. 1: currently not a stall. */
+  /* Written by the marking thread. 1: the work item currently does not count as a stall. */
   _Atomic uint32_t deferred;
 
   /* Written by the Swift layer while the slot is not marked. */
@@ -118,7 +118,7 @@ struct observer_slot *observer_slot_table_if_any(void);
 /* Ends SLOT's work item and records the exact time. Async-signal-safe: yes. Threads: the slot's watched thread. */
 CLINUX_NO_LOCKS void observer_slot_end_timed(struct observer_slot *slot);
 
-/* Marks the begin of a work item on the calling thread. Async-signal-safe: no (the first call on a thread registers
+/* Marks the start of a work item on the calling thread. Async-signal-safe: no (the first call on a thread registers
  * it). Threads: the slot's watched thread. */
 static inline void observer_slot_begin(struct observer_slot *slot) {
   atomic_store_explicit(&slot->thread, observer_thread_current(), memory_order_relaxed);
@@ -128,23 +128,23 @@ static inline void observer_slot_begin(struct observer_slot *slot) {
   atomic_store_explicit(&slot->began_ns, now, memory_order_release);
 }
 
-/* Marks a begin with the exact time, for rare, short work. Async-signal-safe: no. Threads: the slot's watched
+/* As observer_slot_begin, with the exact time. For rare, short work. Async-signal-safe: no. Threads: the slot's watched
  * thread. */
 static inline void observer_slot_begin_exact(struct observer_slot *slot) {
   atomic_store_explicit(&slot->thread, observer_thread_current(), memory_order_relaxed);
   atomic_store_explicit(&slot->began_ns, clinux_clock_ns() & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Marks a begin at BEGAN_NS, which can be in the future, for THREAD; NULL: unknown. Async-signal-safe: yes. Threads:
- * any, one at a time for each slot. */
+/* Marks that a work item of THREAD (NULL: unknown) starts at BEGAN_NS, which can be in the future. Async-signal-safe:
+ * yes. Threads: any, one at a time for each slot. */
 static inline void observer_slot_begin_for(struct observer_slot *slot, struct observer_thread *thread,
                                            uint64_t began_ns) {
   atomic_store_explicit(&slot->thread, thread, memory_order_relaxed);
   atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Marks a begin at BEGAN_NS for the slot's owners. The watch began UNWATCHED_NS later. Async-signal-safe: yes. Threads:
- * any, one at a time for each slot. */
+/* Marks that a work item of the slot's owners started at BEGAN_NS. Its watch began UNWATCHED_NS later.
+ * Async-signal-safe: yes. Threads: any, one at a time for each slot. */
 static inline CLINUX_NO_LOCKS void observer_slot_begin_since(struct observer_slot *slot, uint64_t began_ns,
                                                              uint64_t unwatched_ns) {
   atomic_store_explicit(&slot->unwatched_ns, unwatched_ns, memory_order_relaxed);
@@ -152,14 +152,14 @@ static inline CLINUX_NO_LOCKS void observer_slot_begin_since(struct observer_slo
   atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Sets whether SLOT's work item is deferred: currently not a stall, because the stall belongs to the work that it
- * blocks. Async-signal-safe: yes. Threads: any, one at a time for each slot. */
+/* Sets whether SLOT's work item is deferred: it currently does not count as a stall, because the stall is attributed to
+ * the work that it blocks. Async-signal-safe: yes. Threads: any, one at a time for each slot. */
 static inline CLINUX_NO_LOCKS void observer_slot_defer(struct observer_slot *slot, bool is_deferred) {
   atomic_store_explicit(&slot->deferred, is_deferred, memory_order_relaxed);
 }
 
-/* Begin and end an exempt scope of GENERATION. The end returns whether no scope is open now: the monitor has then
- * planned no tick. Async-signal-safe: yes. Threads: any. */
+/* Begin and end an exempt scope of GENERATION. The end returns whether no scope is open now. The caller must then wake
+ * the monitor, which plans no tick during a scope. Async-signal-safe: yes. Threads: any. */
 static inline void observer_slot_exempt(struct observer_slot *slot, uint32_t generation) {
   observer_exemption_begin(&slot->exemption, generation);
 }
@@ -194,8 +194,8 @@ CLINUX_NO_LOCKS int32_t observer_slot_owner(uint64_t tid_address);
  * sampler. */
 CLINUX_NO_LOCKS uint32_t observer_slot_queue_head(uint64_t queue_head_address);
 
-/* Set the workers of the unmarked SLOT: the addresses of its thread ID and queue head (both 0 if its begins record the
- * thread), or OWNERS, which must never be freed. Async-signal-safe: yes. Threads: as observer_slot_configure. */
+/* Set the workers of the unmarked SLOT: the addresses of its thread ID and queue head (both 0 if each work item records
+ * its thread), or OWNERS, which must never be freed. Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_set_addresses(struct observer_slot *slot, uint64_t tid_address, uint64_t queue_head_address);
 void observer_slot_set_owners(struct observer_slot *slot, const struct observer_owners *owners);
 
@@ -227,7 +227,7 @@ static inline bool observer_slot_needs_exact(uint64_t threshold_ns) {
   return threshold_ns < OBSERVER_SHORT_IN_ERRORS * clinux_clock_coarse_error_ns();
 }
 
-/* Returns the maximum lag of ITEM's begin: COARSE_ERROR_NS or 0. Async-signal-safe: yes. Threads: any. */
+/* Returns the maximum lag of ITEM's start time: COARSE_ERROR_NS or 0. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_slot_clock_error_ns(uint64_t item, uint64_t coarse_error_ns) {
   return (item & OBSERVER_COARSE) != 0 ? coarse_error_ns : 0;
 }
@@ -263,7 +263,7 @@ static inline CLINUX_NO_LOCKS int64_t observer_slot_ended_exempt_ns(const struct
  * any, one at a time for each slot. */
 uint32_t observer_slot_configure(struct observer_slot *slot, struct observer_limits limits);
 
-/* Sets other limits for SLOT from the monitor's next tick on. Async-signal-safe: yes. Threads: as
+/* Sets new limits for SLOT, which apply from the monitor's next tick on. Async-signal-safe: yes. Threads: as
  * observer_slot_configure. */
 void observer_slot_limit(struct observer_slot *slot, struct observer_limits limits);
 

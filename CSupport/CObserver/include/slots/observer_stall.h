@@ -15,13 +15,13 @@ struct observer_stall {
   _Atomic uint64_t threshold_ns;
   _Atomic uint64_t suspected_ns;
   _Atomic uint64_t suspected_cpu; /* CPU time at suspected_ns; 0: unknown */
-  _Atomic int32_t tid;            /* seen last; 0: unknown */
+  _Atomic int32_t tid;            /* the thread seen last; 0: unknown */
 
   /* Written by the disk thread. */
   _Atomic uint64_t recorded; /* the work item that has been saved */
 
   /* Written by the slot's owner while the slot is not marked. */
-  _Atomic uint32_t kind; /* of the source, as in files */
+  _Atomic uint32_t kind; /* kind of the source, as in stall files */
   _Atomic uint32_t name_bytes;
   _Atomic uint64_t name[OBSERVER_NAME_WORDS];
 };
@@ -52,8 +52,8 @@ uint32_t observer_stall_used(void);
  * does not read the slot's work item. */
 void observer_stall_reset(struct observer_stall *entry);
 
-/* Sets the source's KIND and name, the BYTES bytes of TEXT, truncated to OBSERVER_NAME_WORDS * 8 between two
- * characters. Async-signal-safe: yes. Threads: the slot's owner. */
+/* Sets the source's KIND and name, the BYTES bytes of TEXT, truncated between two characters to at most
+ * OBSERVER_NAME_WORDS * 8 bytes. Async-signal-safe: yes. Threads: the slot's owner. */
 void observer_stall_set_name(struct observer_stall *entry, uint32_t kind, const char *text, size_t bytes);
 
 /* Records that work on thread TID is suspected, with the current time and the thread's CPU time. Async-signal-safe:

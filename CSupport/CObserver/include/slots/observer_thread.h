@@ -90,12 +90,12 @@ static inline CLINUX_NO_LOCKS bool observer_thread_is_still(const struct observe
 CLINUX_NO_LOCKS bool observer_thread_hold(struct observer_thread *thread);
 CLINUX_NO_LOCKS void observer_thread_let_go(struct observer_thread *thread);
 
-/* Whether the thread of the held THREAD still exists. A thread that ended with exit(2) directly ran no exit hook, and
- * its ID might be reused. Async-signal-safe: yes. Threads: the watchdog's observing threads. */
+/* Whether the thread of the held entry THREAD still exists. A thread that called exit(2) directly has run no exit hook,
+ * and its ID might be reused. Async-signal-safe: yes. Threads: the watchdog's observing threads. */
 CLINUX_NO_LOCKS bool observer_thread_remains(const struct observer_thread *thread);
 
-/* Whether observer_thread_remains can detect a reused ID: by the thread's memory (`self_address`), or after the tick of
- * registration. Async-signal-safe: yes. Threads: the watchdog's observing threads. */
+/* Whether observer_thread_remains can detect that another thread has reused THREAD's ID: THREAD has a `self_address`,
+ * or the clock tick of its registration is over. Async-signal-safe: yes. Threads: the watchdog's observing threads. */
 CLINUX_NO_LOCKS bool observer_thread_may_be_another(const struct observer_thread *thread);
 
 /* Whether unregistered thread TID can run our handler: the C library created it, and its stack is not small. True if

@@ -11,8 +11,8 @@
  * Threads: as observer_unwind. */
 CLINUX_NO_LOCKS void observer_swift_task_stack(uint64_t task, struct unwind_stack *stack);
 
-/* Reads the label in TASK's task-local values, an object whose first property is a struct observer_label; empty without
- * TASK. Async-signal-safe: yes. Threads: any that can read memory. */
+/* Reads TASK's label from its task-local values. The value is an object whose first property is a struct
+ * observer_label. Empty if TASK is 0. Async-signal-safe: yes. Threads: any that can read memory. */
 CLINUX_NO_LOCKS void observer_swift_task_label(const struct observer_task_layout *layout, uint64_t task,
                                                struct observer_label *label);
 

@@ -22,7 +22,7 @@ struct observer_task_layout {
 enum observer_task_state {
   OBSERVER_TASK_RUNNING = 0,
   OBSERVER_TASK_ENQUEUED = 1,  /* waits for its turn */
-  OBSERVER_TASK_SUSPENDED = 2, /* waits for something else */
+  OBSERVER_TASK_SUSPENDED = 2, /* waits, but not for its turn */
   OBSERVER_TASK_COMPLETE = 3,
   OBSERVER_TASK_UNKNOWN = 4,
 };

@@ -4,9 +4,9 @@
 
 #include "base/observer_base.h"
 
-/* Finds the bounds of the runtime's thread-local storage, with a thread's current task and executor, in bytes relative
- * to the thread pointer. Returns false if there is none. Async-signal-safe: no (dl_iterate_phdr). Threads: any, after
- * clinux_thread_pointer_start. */
+/* Finds the bounds of the runtime's thread-local storage, in bytes relative to the thread pointer. This storage
+ * contains a thread's current task and executor. Returns false if there is none. Async-signal-safe: no
+ * (dl_iterate_phdr). Threads: any, after clinux_thread_pointer_start. */
 bool observer_swift_task_storage(int64_t *begin, int64_t *end);
 
 /* Sets of words among a task's first 64, one bit for each word. */

@@ -23,12 +23,13 @@ static inline CLINUX_NO_LOCKS uint64_t observer_section_number(uint32_t index, u
   return (uint64_t)index << 32 | generation;
 }
 
-/* Finds the thread that runs TASK with the number ID, or a task that TASK awaits. TURN selects one of several.
- * OBSERVER_TASK_UNKNOWN: no such task, or no layout.
+/* Finds the thread that runs TASK with the number ID, or a task that TASK awaits. If there are several, TURN selects
+ * one. OBSERVER_TASK_UNKNOWN: no such task, or no layout.
  *
  * A task suspended in a continuation does not name the task that will resume it. If MARK is not 0, a running task that
- * has inherited the section MARK (SectionMark.swift) counts as its worker, except a child of the suspended task.
- * Async-signal-safe: yes. Threads: any that can read memory, one at a time in each context (clinux_context.h). */
+ * has inherited the section MARK (SectionMark.swift) counts as the suspended task's worker, unless it is a child of the
+ * suspended task. Async-signal-safe: yes. Threads: any that can read memory, one at a time in each context
+ * (clinux_context.h). */
 CLINUX_NO_LOCKS void observer_swift_task_find(uint64_t task, uint32_t id, uint32_t turn, uint64_t mark,
                                               struct observer_task_work *work);
 

@@ -100,7 +100,7 @@ static inline CLINUX_NO_LOCKS bool observer_control_stopping(const struct observ
   return atomic_load_explicit(&control->stop, memory_order_acquire) != 0;
 }
 
-/* Requests a capture of all threads. Returns the request's number; a later capture can also serve it.
+/* Requests a capture of all threads. Returns the request's number. One capture can serve several requests.
  * Async-signal-safe: yes. Threads: any. */
 static inline uint32_t observer_control_want_threads(struct observer_control *control) {
   uint32_t request = atomic_fetch_add_explicit(&control->threads_wanted, 1, memory_order_release) + 1;

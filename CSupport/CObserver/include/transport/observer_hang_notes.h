@@ -11,7 +11,7 @@
 
 #include "base/observer_base.h"
 
-/* Time left to the recorder before a note is written. */
+/* Time that the recorder has before a note is written. */
 #define OBSERVER_HANG_NOTE_DELAY_NS UINT64_C(250000000)
 
 /* Forgets earlier notes. Async-signal-safe: yes. Threads: the one that writes notes. */

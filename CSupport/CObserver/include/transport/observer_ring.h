@@ -26,7 +26,7 @@ enum observer_event_kind {
 
 enum observer_role {
   OBSERVER_OF_WORKER = 0,         /* the thread or task that does the work */
-  OBSERVER_OF_ONE_OF_SEVERAL = 1, /* one of several such threads */
+  OBSERVER_OF_ONE_OF_SEVERAL = 1, /* one of several threads that do the work */
   OBSERVER_OF_ONE_IN_THE_WAY = 2, /* a thread on which the work could run */
   OBSERVER_OF_HOLDER = 3,         /* owner of an awaited lock */
   OBSERVER_OF_ONE_ON_ACTOR = 4,   /* a thread that runs something on the work's actor */
@@ -41,7 +41,7 @@ struct observer_event {
   uint64_t time_ns;      /* CLOCK_MONOTONIC */
   uint64_t age_ns;       /* excluding times when the process was not running */
   uint64_t gap_ns;       /* excluded from age_ns */
-  uint64_t lost;         /* samples lost to a full ring; all threads: omitted threads */
+  uint64_t lost;         /* samples lost to a full ring; in captures of all threads: omitted threads */
   uint64_t spared;       /* samples skipped because of the CPU budget; the monitor's events only */
   uint64_t threshold_ns; /* stalls only */
   uint64_t all_threads;  /* number of the capture; captures and their threads only */
@@ -119,8 +119,9 @@ CLINUX_NO_LOCKS bool observer_ring_write(struct observer_ring *ring, const struc
 CLINUX_NO_LOCKS bool observer_ring_add(struct observer_ring *ring, const struct observer_event *event,
                                        const struct unwind_frame *frames, uint32_t count);
 
-/* Returns RING's oldest event, valid until observer_ring_consume, or NULL. Read a ring of causes after the ring of
- * effects, and take the event with the lowest order. Async-signal-safe: yes. Threads: the reader. */
+/* Returns RING's oldest event, valid until observer_ring_consume, or NULL. The next event of several rings is the
+ * oldest event with the lowest `order`. A ring must be read after the rings that contain effects of its events.
+ * Async-signal-safe: yes. Threads: the reader. */
 const struct observer_event *observer_ring_read(struct observer_ring *ring);
 
 /* Removes the event of observer_ring_read. Async-signal-safe: yes. Threads: the reader. */

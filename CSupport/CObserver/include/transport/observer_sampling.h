@@ -1,6 +1,6 @@
 /* State shared by the monitor, which keeps the time, and the samplers, which sample stacks.
  *
- * The monitor never waits for a sampler, and reads no memory that could block a sampler. A spare sampler replaces a
+ * The monitor never waits for a sampler, and reads no memory whose reading could block. A spare sampler replaces a
  * sampler that the kernel blocks. All samplers are created at the start, because creation allocates. */
 #ifndef OBSERVER_SAMPLING_H
 #define OBSERVER_SAMPLING_H
@@ -22,7 +22,7 @@ struct observer_work {
   _Atomic uint64_t tick_ns;
   _Atomic uint64_t avoided; /* work item that blocked a sampler: not read again */
   /* Written by the active sampler. */
-  _Atomic uint32_t taken;     /* the last served `wanted` */
+  _Atomic uint32_t taken;     /* value of `wanted` that was served last */
   _Atomic int32_t tid;        /* the thread seen working */
   _Atomic uint64_t seen_item; /* of `tid` */
   _Atomic uint64_t lost;
@@ -265,8 +265,9 @@ static inline CLINUX_NO_LOCKS void observer_sampler_wait(const struct observer_s
   clinux_wait(&sampling->samplers[number].wake, seen, deadline_ns);
 }
 
-/* Captures of all threads. Wanted: a stall or one of the REQUESTS is not served, or a blocked sampler left a capture
- * unfinished. Urgent: wanted even without a new stall. Async-signal-safe: yes. Threads: the active sampler. */
+/* Return whether a capture of all threads is wanted: a stall or one of the REQUESTS is not served, or a blocked sampler
+ * left a capture unfinished. "Urgent": the capture is wanted even without a new stall. Async-signal-safe: yes. Threads:
+ * the active sampler. */
 CLINUX_NO_LOCKS bool observer_capture_all_is_wanted(const struct observer_sampling *sampling, uint32_t requests);
 CLINUX_NO_LOCKS bool observer_capture_all_is_urgent(const struct observer_sampling *sampling, uint32_t requests);
 CLINUX_NO_LOCKS uint32_t observer_capture_all_begin(struct observer_sampling *sampling, uint32_t requests);
