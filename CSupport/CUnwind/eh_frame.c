@@ -101,7 +101,7 @@ bool cunwind_read_cie(struct unwinder *unwinder, uint64_t at, struct entry_forma
     case 'S':
       format->is_signal_frame = true;
       break;
-    case 'B': /* aarch64: return addresses are signed with the other key, or the stack is tagged */
+    case 'B': /* aarch64: return addresses are signed with key B, or (G) the stack is tagged */
     case 'G':
       break;
     default:

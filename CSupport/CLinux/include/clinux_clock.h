@@ -20,8 +20,7 @@ static inline CLINUX_NO_LOCKS uint64_t clinux_clock_nanoseconds(struct timespec 
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-/* Returns END - BEGIN, or 0 if END is less than BEGIN. For times of one clock, or for counts. Async-signal-safe: yes.
- * Threads: any. */
+/* Returns END - BEGIN, or 0 if END is less than BEGIN. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t clinux_clock_between_ns(uint64_t begin, uint64_t end) {
   return end > begin ? end - begin : 0;
 }

@@ -1,17 +1,17 @@
-/* Working memory for each sampler. If the kernel blocks a sampler forever, the sampler that replaces the blocked one
- * uses other memory. */
+/* Working memory for each sampler. If the kernel blocks a sampler forever, a spare sampler continues in another
+ * context. */
 #ifndef CLINUX_CONTEXT_H
 #define CLINUX_CONTEXT_H
 
 #include "clinux_base.h"
 
-/* Threads that have entered no context share context 0; samplers enter the others. */
+/* Threads that have entered no context share context 0; samplers enter contexts from 1 on. */
 #define CLINUX_CONTEXTS_MAX 3
 
 /* The context of signal handlers. It has only a window for reading memory (clinux_memory.h). */
 #define CLINUX_HANDLERS_CONTEXT CLINUX_CONTEXTS_MAX
 
-/* The context of a thread that permanently observes others and samples no stacks. */
+/* The context of a thread that permanently observes other threads and samples no stacks. */
 #define CLINUX_WATCHERS_CONTEXT (CLINUX_CONTEXTS_MAX + 1)
 
 /* In static thread-local storage, so access does not allocate. */

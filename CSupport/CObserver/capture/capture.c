@@ -246,7 +246,7 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
     continue;
   switch (word & STATE_MASK) {
   case REQUEST_DONE:
-    /* A later thread with this ID might have answered. */
+    /* Another thread that has since got this ID might have answered. */
     if (!observer_thread_is_still(request->thread, request->thread_use)) {
       leave_room(request);
       set_state(request, REQUEST_IDLE);

@@ -8,8 +8,8 @@
 
 #include "CUnwind.h"
 
-/* The low bits of a request's word. The high bits change with every use, so a handler of an earlier use cannot answer a
- * later one.
+/* The low bits of a request's word. The high bits change with every use, so a late handler cannot answer a request that
+ * is in use again.
  *
  * IDLE -> ARMED (sampler) -> COPYING -> DONE or OVER (handler) -> IDLE (sampler). A request that is not answered in
  * time goes ARMED -> IDLE. If its thread is stopped while answering, the request stays COPYING and is not used until

@@ -1,9 +1,9 @@
 /* Records the signal that ends the process, for the next run of the service.
  *
- * A handler for the signals of faults queues a line for an open file, and waits up to one second until the line is
- * written. Then the signal has the effect that it would have without our handler. If the service has its own handler,
- * our handler calls it; if the process then continues, the line is revoked. SIGTERM is included if it has its default
- * action, except in process 1. */
+ * A handler for the signals of faults queues a line for an open file (the run file), and waits up to one second until
+ * the line is written. Then the signal has the effect that it would have without our handler. If the service has its
+ * own handler, our handler calls it; if the process then continues, the line is revoked. SIGTERM is included if it has
+ * its default action, except in process 1. */
 #ifndef CPROCESS_CRASH_H
 #define CPROCESS_CRASH_H
 

@@ -13,7 +13,7 @@ struct stack_copy {
   uint64_t own_low; /* the bounds of the thread's own stack, 0 if unknown */
   uint64_t own_end;
   uint64_t own_start; /* first copied address of the thread's own stack, to which a signal frame leads */
-  uint64_t own_bytes; /* bytes copied from the own stack, stored after the STACK_BYTES of the other stack */
+  uint64_t own_bytes; /* bytes copied from the thread's own stack, stored after the STACK_BYTES of the other stack */
   /* For the search for async callers: the task that the thread ran, 0 if unknown, and its newest allocation. */
   uint64_t task;
   uint64_t task_allocation;

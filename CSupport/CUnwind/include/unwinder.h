@@ -41,7 +41,7 @@ void cunwind_begin_sample(struct unwinder *unwinder);
  * cunwind_unwind. */
 void cunwind_forget(struct unwinder *unwinder);
 
-/* Wipes cached writable memory of the process: other stacks and the heap. Async-signal-safe: yes. Threads: as
+/* Wipes cached writable memory of the process, such as stacks and the heap. Async-signal-safe: yes. Threads: as
  * cunwind_unwind. */
 void cunwind_wipe(struct unwinder *unwinder);
 

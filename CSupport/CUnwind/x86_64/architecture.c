@@ -67,7 +67,7 @@ static bool calls_got_entry(const uint8_t *code, uint64_t return_address, uint64
   return true;
 }
 
-/* Length of an "endbr64" at CODE. Functions and stubs begin with one if indirect branches are checked. */
+/* Length of an "endbr64" at CODE. Functions and stubs begin with this instruction if indirect branches are checked. */
 static size_t landing_pad(const uint8_t *code) {
   static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
   return memcmp(code, endbr64, sizeof endbr64) == 0 ? sizeof endbr64 : 0;

@@ -1,6 +1,6 @@
 /* Capture: a signal handler that copies a thread's registers and stack, and the sampler's functions for it.
  *
- * A sampler sends a request, continues, and collects the answer in a later pass.
+ * A sampler sends a request, continues, and collects the answer later.
  *
  * The signal is SIGPROF: Dispatch workers and Swift Concurrency threads block every signal except ILL, TRAP, BUS, FPE,
  * SEGV, SYS and PROF (swift-corelibs-libdispatch, src/init.c). */
@@ -85,7 +85,7 @@ uint64_t observer_capture_late(void);
  * any. */
 bool observer_capture_disturbs(void);
 
-/* Whether SIGPROF reaches this handler. Async-signal-safe: yes. Threads: any. */
+/* Whether SIGPROF reaches our handler. Async-signal-safe: yes. Threads: any. */
 bool observer_capture_handler_is_ours(void);
 
 #endif

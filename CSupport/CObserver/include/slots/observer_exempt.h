@@ -2,7 +2,8 @@
  *
  * The sum is one word: the total time of closed scopes. Opening the first scope subtracts its begin time: while a scope
  * is open, the word is negative, and the total is the word plus the current time. The word is invalid while one thread
- * opens the first scope and another closes the last; a count of threads about to change the word detects this. */
+ * opens the first scope and another thread closes the last one; a count of threads about to change the word detects
+ * this. */
 #ifndef OBSERVER_EXEMPT_H
 #define OBSERVER_EXEMPT_H
 

@@ -29,9 +29,9 @@ struct observer_thread {
   _Atomic uint32_t use; /* number of uses */
   _Atomic int32_t tid;
   _Atomic uint64_t registered_ns;     /* CLOCK_BOOTTIME */
-  _Atomic uint64_t self_address;      /* of the thread's pointer to this entry */
+  _Atomic uint64_t self_address;      /* address of the thread's pointer to this entry */
   _Atomic uint64_t stack_low;         /* 0: unknown */
-  _Atomic uint64_t stack_high;        /* one past its end; 0: unknown */
+  _Atomic uint64_t stack_high;        /* one past the stack's end; 0: unknown */
   _Atomic uint32_t room;              /* an observer_thread_room */
   uint8_t *alternate;                 /* stack made for the thread, with guard page, or NULL; thread-owned */
   size_t alternate_bytes;             /* thread-owned */
@@ -41,8 +41,8 @@ struct observer_thread {
 
 extern _Thread_local struct observer_thread *observer_thread_self;
 
-/* Sets the function ENDS, always the same one, called on each exiting registered thread. Async-signal-safe: yes.
- * Threads: any; ENDS: the exiting one. */
+/* Sets the function ENDS, which each exiting registered thread calls. ENDS must be the same in all calls.
+ * Async-signal-safe: yes. Threads: any; ENDS: the exiting one. */
 void observer_thread_at_exit(void (*ends)(struct observer_thread *thread));
 
 #define OBSERVER_SIGNAL SIGPROF

@@ -1,5 +1,5 @@
-/* Stacks of ongoing stalls, in fixed memory, for observer_hang_notes.h. Each stall keeps its first stack and the most
- * frequent others, with their numbers of samples. */
+/* Stacks of ongoing stalls, in fixed memory, for observer_hang_notes.h. Each stall keeps its first stack and its most
+ * frequent other stacks, with their numbers of samples. */
 #ifndef OBSERVER_LAST_STACKS_H
 #define OBSERVER_LAST_STACKS_H
 

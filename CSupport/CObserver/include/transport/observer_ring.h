@@ -1,6 +1,6 @@
 /* Rings of events of variable length, from the monitor and the samplers to the recorder.
  *
- * Each ring has one writer; all share one reader, without locks. Writers never wait: a full ring drops and counts
+ * Each ring has one writer; all rings share one reader, without locks. Writers never wait: a full ring drops and counts
  * samples, and the writer of any other event retries on its next tick. */
 #ifndef OBSERVER_RING_H
 #define OBSERVER_RING_H
@@ -66,7 +66,7 @@ struct observer_event {
   uint64_t holds;                        /* lock that another thread waits for; lock owners only */
   bool is_held;                          /* still held after the copy */
   uint32_t left_out;                     /* frames omitted after the first UNWIND_FRAMES_INNER */
-  uint32_t joined_from;                  /* first frame of an earlier stack; 0: none */
+  uint32_t joined_from;                  /* index of the first frame taken from an earlier stack; 0: none */
   uint32_t role;                         /* enum observer_role; samples only */
   bool is_shared;                        /* taken for another slot; samples only */
   uint64_t order;                        /* sequence number over all rings */

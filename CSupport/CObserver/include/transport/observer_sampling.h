@@ -41,7 +41,7 @@ enum observer_sampler_state {
   OBSERVER_SAMPLER_ABSENT = 0, /* not created, or ended */
   OBSERVER_SAMPLER_SPARE = 1,
   OBSERVER_SAMPLER_ACTIVE = 2,
-  OBSERVER_SAMPLER_HELD_UP = 3, /* blocked and replaced; later spare again */
+  OBSERVER_SAMPLER_HELD_UP = 3, /* blocked and replaced; becomes spare when no longer blocked */
 };
 
 struct observer_sampler {
