@@ -5,7 +5,7 @@
 #include "cursor.h"
 
 enum call_site {
-  CALL_SITE_OTHER = 0, /* no call precedes the return address, or a call of another function */
+  CALL_SITE_OTHER = 0, /* the return address follows no call, or a call of another function */
   CALL_SITE_POSSIBLE,  /* a call through a register or memory, which can lead anywhere, or the kernel's call of a signal
                           handler */
   CALL_SITE_OF_WHOLE,  /* a call of the whole function, of which the given function is an outlined part */

@@ -14,7 +14,7 @@ uint64_t cunwind_take(struct entry_reader *reader, size_t bytes) {
   return value;
 }
 
-/* Reads a LEB128 number. Sets *SIGN to the bits above the number, for a signed interpretation. */
+/* Reads a LEB128 number. Sets *SIGN to the bits that must also be set if the number is signed. */
 static uint64_t take_leb128(struct entry_reader *reader, uint64_t *sign) {
   uint64_t value = 0, byte;
   int shift = 0;

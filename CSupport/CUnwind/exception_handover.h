@@ -1,9 +1,9 @@
 /* Frames of a thread that is transferring control to an exception handler.
  *
  * To enter a handler, the compiler's unwinder (libgcc, uw_install_context) copies the saved registers of the handler's
- * frame over those of its own caller, one by one, the return address last. Finally, the unwinder writes the handler's
- * address over this return address, or to a higher address on the stack. If the thread is sampled meanwhile, its
- * registers belong to either frame; only the return address is trusted. */
+ * frame over those of the unwinder's caller, one by one, the return address last. Finally, the unwinder writes the
+ * handler's address over this return address, or to a higher address on the stack. If the thread is sampled meanwhile,
+ * its registers belong to either frame; only the return address is trusted. */
 #ifndef EXCEPTION_HANDOVER_H
 #define EXCEPTION_HANDOVER_H
 

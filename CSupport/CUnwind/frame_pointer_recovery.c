@@ -300,8 +300,8 @@ static int fitness(const struct candidate *candidate) {
   return candidate->exact ? 2 : candidate->site == CALL_SITE_OF_WHOLE ? 1 : 0;
 }
 
-/* Searches the stack for the frame record. If PARTS_ONLY, the frame's function must be an outlined part of the called
- * function. */
+/* Searches the stack for the frame record. If PARTS_ONLY is set, the frame's function must be an outlined part of the
+ * called function. */
 static bool search_everywhere(struct search *search, bool parts_only, uint64_t *found) {
   struct candidate *candidates = search->walk->unwinder->search->candidates;
   const struct candidate *chosen = NULL;

@@ -1,6 +1,6 @@
 /* Recovers the frame pointer of a blocked thread, of which the kernel gives only the stack pointer and program counter:
  * searches the stack for a frame record (saved frame pointer, return address) whose return address follows a call of
- * the frame's function. */
+ * the blocked function. */
 #ifndef FRAME_POINTER_RECOVERY_H
 #define FRAME_POINTER_RECOVERY_H
 

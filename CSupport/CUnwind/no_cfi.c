@@ -235,8 +235,8 @@ static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const
 /* Result of the code analysis. After a contradiction, other methods must not be used. */
 enum finding { FINDING_NONE = 0, FINDING_CALLER, FINDING_CONTRADICTION };
 
-/* Finds the caller from the code around PC alone: the path from the function's beginning and the path to its return. If
- * both give a result they must agree. */
+/* Finds the caller from the code around PC alone: from the path from the function's beginning to PC, and from the path
+ * from PC to a return. If both paths give a result, the results must agree. */
 static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupted,
                                  const struct frame_registers *registers, struct caller_frame *caller) {
   struct unwinder *unwinder = walk->unwinder;
@@ -291,7 +291,7 @@ bool cunwind_follows_call(struct unwinder *unwinder, uint64_t address) {
 static bool is_in_stub(struct unwinder *unwinder, uint64_t pc) {
   uint8_t code[UNWIND_PROLOGUE_BYTES];
   uint64_t entry, width = unwinder->architecture->instruction_bytes;
-  /* With variable instruction lengths only the jump itself can be recognized with certainty. */
+  /* If instruction lengths vary, only the jump itself can be recognized with certainty. */
   for (uint64_t back = 0; back<(width > 0 ? STUB_INSTRUCTIONS * width : 1); back += width> 0 ? width : 1)
     if (cunwind_read(unwinder, pc - back, code, sizeof code) &&
         unwinder->architecture->is_plt_stub(code, pc - back, &entry))

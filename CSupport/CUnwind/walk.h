@@ -5,8 +5,7 @@
 #include "unwind_architecture.h"
 #include "unwind_stack.h"
 
-/* Each part is private to the file of its name, which also returns the part's size in bytes. All parts lie in the
- * unwinder's memory. */
+/* Each part is private to the source file of the same name. All parts lie in the unwinder's memory. */
 struct unwinder {
   const struct unwind_architecture *architecture;
   struct unwind_process process;

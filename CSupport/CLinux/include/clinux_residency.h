@@ -9,8 +9,8 @@ struct clinux_resident {
   uint64_t bytes; /* 0: none; the process is not allowed to lock memory */
 };
 
-/* Keeps the BYTES bytes at START resident, each page from its first use. The total is limited to a quarter of
- * RLIMIT_MEMLOCK. Async-signal-safe: no. Threads: any. */
+/* Keeps the BYTES bytes at START resident, each page from its first use. The total of such memory is limited to a
+ * quarter of RLIMIT_MEMLOCK. Async-signal-safe: no. Threads: any. */
 struct clinux_resident clinux_keep_resident(const void *start, size_t bytes);
 
 /* Removes KEPT from the total; must be called when the memory is freed. The pages stay locked: another thread might

@@ -10,7 +10,7 @@ const char *observer_machine_name(void) { return cunwind_host() ? cunwind_host()
 
 enum { RSP = 7 };
 
-/* In DWARF's order: System V ABI, AMD64 supplement, figure 3.36. */
+/* Registers in DWARF's order: System V ABI, AMD64 supplement, figure 3.36. */
 static const int context_register[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
                                        REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
 enum { REGISTERS = sizeof context_register / sizeof context_register[0] };

@@ -11,13 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The single descriptor that poll(2) waits for, otherwise -1. */
+/* Returns the descriptor if poll(2) waits for only one, otherwise -1. */
 static int32_t polled(const uint64_t arguments[6]) {
   struct pollfd one;
   return arguments[1] == 1 && clinux_memory_read(arguments[0], &one, sizeof one) ? one.fd : -1;
 }
 
-/* The single descriptor in select(2)'s three sets, otherwise -1. */
+/* Returns the descriptor if select(2)'s three sets contain only one, otherwise -1. */
 static int32_t selected(const uint64_t arguments[6]) {
   uint64_t all[FD_SETSIZE / 64] = {0}, set[FD_SETSIZE / 64];
   uint64_t count = arguments[0] < FD_SETSIZE ? arguments[0] : FD_SETSIZE, words = (count + 63) / 64;

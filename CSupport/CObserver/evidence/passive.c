@@ -135,7 +135,7 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_thr
   uint64_t high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
   uint64_t start = seen->sp - observer_machine_red_zone();
   uint64_t page = observer_copy_page(seen->sp);
-  /* Reading below the main thread's stack would make it grow, and wait for the lock of the address space. */
+  /* Reading below the main thread's stack would make the stack grow, and wait for the lock of the address space. */
   if (start < page && atomic_load_explicit(&thread->tid, memory_order_relaxed) == (pid_t)syscall(SYS_getpid))
     start = page;
   memset(copy, 0, sizeof *copy);

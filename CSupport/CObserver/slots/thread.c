@@ -214,7 +214,8 @@ static uint64_t tick_ns(void) {
   return a_second > 0 ? UINT64_C(1000000000) / a_second : 0;
 }
 
-/* Parses a STAT file's start time, CLOCK_BOOTTIME, rounded down: field 22, in ticks (proc(5)). UINT64_MAX: none. */
+/* Returns the thread's start time (CLOCK_BOOTTIME, rounded down) from a "stat" file: field 22, in ticks (proc(5)).
+ * UINT64_MAX: none. */
 static uint64_t started_ns(const char *text, long length) {
   long at = length;
   while (at > 0 && text[at - 1] != ')')

@@ -14,7 +14,7 @@ static _Atomic uint32_t counts[COUNTS];
 static enqueue_hook *next_hook;
 
 static _Atomic uint32_t *count_of(uint64_t task) {
-  /* With a large odd factor, all bits of an address affect the index. */
+  /* The large odd factor makes all bits of an address affect the index. */
   return &counts[task / TASK_ALIGNMENT * UINT64_C(0x9e3779b97f4a7c15) >> 52];
 }
 

@@ -32,8 +32,8 @@ struct task_chain {
 
 CLINUX_NO_LOCKS bool task_memory_is_code(uint64_t address);
 
-/* Reads the chain of contexts from ADDRESS on. Returns false if a context is invalid. With KNOWS_MODULES, functions are
- * checked against the modules. */
+/* Reads the chain of contexts from ADDRESS on. Returns false if a context is invalid. If KNOWS_MODULES is set, checks
+ * that functions lie in modules. */
 CLINUX_NO_LOCKS bool task_memory_chain(uint64_t address, bool knows_modules, struct task_chain *chain);
 
 /* Reads the chain of the newest context among the allocations from ADDRESS on. */

@@ -1,3 +1,5 @@
+/* State shared by the escalation thread, which acts on stalls that do not end, the blocking worker, which does blocking
+ * work for this thread, and the handlers, which can veto a termination. */
 #ifndef CPROCESS_ESCALATION_H
 #define CPROCESS_ESCALATION_H
 

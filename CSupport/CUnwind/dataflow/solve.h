@@ -8,8 +8,8 @@
 size_t cunwind_solver_bytes(void);
 
 /* Finds the facts of a frame of the function that begins at RANGE's beginning. The frame is at PC: after the call that
- * ends at PC or, if INTERRUPTED, before the instruction at PC. COLD is an outlined part of the function. With LOADS,
- * values loaded from memory shortly before PC also get symbols. Returns false if the function is too large or not
+ * ends at PC or, if INTERRUPTED, before the instruction at PC. COLD is an outlined part of the function. If LOADS is
+ * set, values loaded from memory shortly before PC also get symbols. Returns false if the function is too large or not
  * understood, or if no path to PC is found. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_frame_facts(struct unwinder *unwinder, struct code_range range, struct code_range cold, uint64_t pc,
                          bool interrupted, bool loads, struct frame_facts *facts);

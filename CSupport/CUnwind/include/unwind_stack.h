@@ -68,7 +68,7 @@ struct unwind_stack {
   uint32_t joined_from;        /* index of the first frame taken from an earlier stack (cunwind_join); 0: none */
   enum unwind_end end;
   uint64_t unwind_ns; /* for measurements: time spent unwinding */
-  /* The outermost frame found: stack pointer, above which its caller's data lies, and frame pointer. */
+  /* The outermost frame found: its stack pointer, above which the caller's data lies, and its frame pointer. */
   uint64_t last_sp;
   uint64_t last_frame_pointer; /* 0: unknown */
 };

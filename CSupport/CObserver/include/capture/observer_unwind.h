@@ -9,7 +9,7 @@
  * the failure. Async-signal-safe: no. Threads: any, one at a time. */
 const char *observer_unwind_start(void);
 
-/* As observer_unwind_start, for another context. Async-signal-safe: no. Threads: any. */
+/* As observer_unwind_start, for a context after the first. Async-signal-safe: no. Threads: any. */
 const char *observer_unwind_prepare(void);
 
 /* Unwinds COPY into STACK (cunwind_unwind). Async-signal-safe: yes. Threads: one at a time in each context, after

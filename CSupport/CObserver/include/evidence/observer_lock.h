@@ -55,8 +55,8 @@ CLINUX_NO_LOCKS void observer_holders_rest(struct observer_holders *holders, int
  * Async-signal-safe: yes. Threads: any, once. */
 void observer_lock_know_queues(uint32_t owner_offset, uint32_t target_offset);
 
-/* Checks the expected offset of the ID in a thread's descriptor, needed for owners of streams. Async-signal-safe: no.
- * Threads: any. */
+/* Checks the expected offset of the ID in glibc's struct pthread, which is needed to find the owners of streams.
+ * Async-signal-safe: no. Threads: any. */
 void observer_lock_know_threads(void);
 
 /* Finds the owned lock for which thread TID waits in CALL with ARGUMENTS; OBSERVER_LOCK_NONE: none. Async-signal-safe:

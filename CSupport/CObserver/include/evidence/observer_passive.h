@@ -27,8 +27,8 @@ struct observer_thread_status {
   uint64_t pc;           /* OBSERVER_IN_CALL, OBSERVER_BLOCKED */
 };
 
-/* observer_descriptor_number, observer_path_read and observer_lock_find for the call in STATUS. Async-signal-safe: yes.
- * Threads: any that can read memory. */
+/* Call observer_descriptor_number, observer_path_read and observer_lock_find for the system call in STATUS.
+ * Async-signal-safe: yes. Threads: any that can read memory. */
 CLINUX_NO_LOCKS int32_t observer_awaited_descriptor(const struct observer_thread_status *status);
 CLINUX_NO_LOCKS void observer_awaited_path(const struct observer_thread_status *status,
                                            struct observer_descriptor *descriptor);

@@ -4,7 +4,7 @@
  * the end with one load and one store, without system calls or locks. A thread's first mark also registers the thread.
  * Slots are never freed, so a mark is harmless after the watchdog has stopped.
  *
- * A work item is identified by its begin time: exact if the threshold is short (observer_slot_needs_exact), otherwise
+ * A work item is identified by its start time: exact if the threshold is short (observer_slot_needs_exact), otherwise
  * coarse, which is cheaper. Coarse work items that start in the same kernel tick share an identity. This is harmless,
  * because the assumed clock lag is longer than a tick. */
 #ifndef OBSERVER_SLOT_H
@@ -19,7 +19,7 @@
 /* Value of began_ns between work items. */
 #define OBSERVER_IDLE UINT64_C(0)
 
-/* Set in a coarse begin time, clear in an exact one. */
+/* Set in a coarse start time, clear in an exact one. */
 #define OBSERVER_COARSE UINT64_C(1)
 
 /* A threshold below this multiple of the coarse clock's lag is short: one second at 250 ticks per second. */
