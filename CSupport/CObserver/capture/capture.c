@@ -136,8 +136,8 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
 /* Time for which a thread seen blocking our signal is assumed to keep blocking it. Long enough for a
  * signal handler to return. */
 static const uint64_t block_known_ns = 100000000;
-/* Used instead of block_known_ns if a block is observed again within that time. Longer, because on a busy machine a
- * thread needs time to leave sigwaitinfo(2), and until then does not appear to block our signal. */
+/* Used instead of block_known_ns if a block is observed again within that time. On a busy machine a thread can take
+ * long to leave sigwaitinfo(2), and until then does not appear to block our signal. */
 static const uint64_t block_confirmed_ns = 1000000000;
 
 /* Returns OBSERVER_NO_ANSWER if THREAD blocks our signal, because the service's next sigwaitinfo(2) would receive the
@@ -146,7 +146,7 @@ static const uint64_t block_confirmed_ns = 1000000000;
  * A thread in sigwaitinfo(2) does not appear to block the awaited signal, so an observed block is remembered. Without a
  * remembered observation, THREAD is checked for up to a millisecond. If THREAD sleeps in another system call, or runs
  * without sleeping, it is not in sigwaitinfo(2). If neither is observed, returns OBSERVER_ASLEEP if THREAD sleeps at
- * the last check or ever blocked the signal. Async-signal-safe: yes. Threads: a sampler, in its own context. */
+ * the last check or ever blocked the signal. */
 static enum observer_capture_status check_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);

@@ -137,8 +137,7 @@ static void pass_on(int signal, siginfo_t *information, void *context) {
   is_passing_on = false;
 }
 
-/* Answers request INDEX if it is for the calling thread and unanswered. Async-signal-safe: yes. Threads: the one that
- * received the signal. */
+/* Answers request INDEX if it is for the calling thread and unanswered. */
 static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began) {
   struct observer_request *request = &observer_requests[index];
   uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
@@ -156,8 +155,7 @@ static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began
 }
 
 /* Answers a request for the calling thread if the request's signal might have arrived without a value. If the handled
- * signal is from other code, our own signal arrives later and is passed on in its place. Async-signal-safe: yes.
- * Threads: the one that received the signal. */
+ * signal is from other code, our own signal arrives later and is passed on in its place. */
 static bool serve_without_value(const siginfo_t *information, bool from_here, pid_t tid, const void *context,
                                 uint64_t began) {
   bool is_bare = information->si_code == SI_TKILL && from_here;
@@ -174,7 +172,6 @@ static bool serve_without_value(const siginfo_t *information, bool from_here, pi
   return false;
 }
 
-/* Async-signal-safe: yes. Threads: any. */
 static void on_signal(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
   uint64_t began = clinux_clock_ns();

@@ -158,8 +158,8 @@ static inline CLINUX_NO_LOCKS void observer_slot_defer(struct observer_slot *slo
   atomic_store_explicit(&slot->deferred, is_deferred, memory_order_relaxed);
 }
 
-/* Begin and end an exempt scope of GENERATION. The end returns whether no scope is open now. The caller must then wake
- * the monitor, which plans no tick during a scope. Async-signal-safe: yes. Threads: any. */
+/* Begin and end an exempt scope of GENERATION. The end returns whether no scope is open now. If so, the caller must
+ * wake the monitor, which plans no tick during a scope. Async-signal-safe: yes. Threads: any. */
 static inline void observer_slot_exempt(struct observer_slot *slot, uint32_t generation) {
   observer_exemption_begin(&slot->exemption, generation);
 }
