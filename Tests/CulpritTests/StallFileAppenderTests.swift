@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CulpritStallRecord
 import Foundation
 import SampleRecordings
@@ -168,6 +169,12 @@ import Testing
     #expect(files.count == count && files.allSatisfy { $0.problems.isEmpty && $0.recording.stalls.count == 1 })
     #expect(files.allSatisfy { $0.recording.stalls[0].samples.map(\.stack) == [0, 1, 2, 3] })
     #expect(problems.all.isEmpty)
+  }
+
+  @Test func countsUsedFilesOnce() {
+    let (files, first, second) = (OpenFiles(), OpenFiles.File(clinux_descriptor()), OpenFiles.File(clinux_descriptor()))
+    for file in [first, second, first, second, second] { files.use(file) }
+    #expect(files.count == 2)
   }
 
   @Test func countsSamplesOfRemovedClosedFile() throws {

@@ -34,6 +34,14 @@ import Testing
     )
   }
 
+  @Test func isSuspendedInMoreThanHalfOfSamples() throws {
+    var finding = try #require(fullReport().culprit)
+    for (suspended, text) in [(4, "computing and waiting in turn"), (5, "suspended")] {
+      (finding.cpuUse, finding.waiting) = (nil, StallReport.Waiting(samples: 5, of: 8, suspended: suspended))
+      #expect(ActivityText.brief(finding) == text)
+    }
+  }
+
   /// CPU use is unknown if consecutive samples show different child tasks.
   @Test func describesComputingWithoutCPUUse() throws {
     var finding = try #require(fullReport().culprit)
