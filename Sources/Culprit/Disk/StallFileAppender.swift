@@ -217,8 +217,8 @@ struct StallFileAppender: ~Copyable {
     return stackCount
   }
 
-  /// Creates an unlinked file again. Copies the contents of an open file; the samples of a closed one are lost and
-  /// counted.
+  /// Creates the file again if it was unlinked. If it is still open, its contents are copied; otherwise its samples are
+  /// lost and counted.
   private mutating func returnIfGone() {
     let isGone = file.isGone
     if file.wasClosed {

@@ -192,7 +192,7 @@ final class Engine: Sendable {
           trackers: trackers.pointer,
           ring: rings.monitor
         )
-        // From here on, no locks and no Swift runtime.
+        // From here on, the thread takes no locks and does not use the Swift runtime.
         clinux_fork_leave()
         monitor.run()
         clinux_fork_enter()
@@ -241,7 +241,7 @@ final class Engine: Sendable {
   private static func servers(_ patience: Duration, _ problems: ProblemList) -> DebugInfoServers? {
     DebugInfoServers(patience: .total(patience)) { fetch in
       do throws(PosixThreadError) {
-        // Detached: the client library might block the thread.
+        // Detached: the client library of debuginfod might block the thread.
         try PosixThread(name: "culprit-fetch", fetch).detach()
         return true
       } catch {

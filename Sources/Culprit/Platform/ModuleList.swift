@@ -1,7 +1,8 @@
 import CCulpritLinux
 import CulpritStallRecord
 
-/// The modules of stacks: all modules present when a stall begins, and earlier or later ones that a stack contains.
+/// The modules of a stall's stacks: all modules present when the stall begins, and modules present at other times that
+/// a stack refers to.
 struct ModuleList {
   private(set) var all: [Module] = []
   /// The modules at the time of the first stack.

@@ -16,7 +16,7 @@ final class ModuleReader: Sendable {
 
   private struct Reading {
     var modules: [Module] = []
-    /// The end of reuse: many stalls can be declared at once.
+    /// Time until which a reading is reused: many stalls can be declared at once.
     var freshUntil: UInt64 = 0
     var request: Promise<Bool>?
   }

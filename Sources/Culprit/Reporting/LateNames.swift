@@ -28,7 +28,7 @@ extension PreviousRuns {
     .detach()
   }
 
-  /// Also true if unknown.
+  /// Whether the file has symbol names; also true if unknown.
   private func hasNames(_ name: String) -> Bool {
     guard let descriptor = directory.open(name, O_RDONLY) else { return true }
     defer { close(descriptor) }

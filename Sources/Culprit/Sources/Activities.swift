@@ -84,7 +84,7 @@ final class Activities: Sendable {
     let beginning = Array(addresses.prefix(count))
     let task = FollowedTask.current
     let now = clinux_clock_ns()
-    // If the process was stopped since the monitor's last tick, the activity expires late by that time.
+    // If the process was stopped since the monitor's last tick, the activity expires late by the time of the stop.
     let deadline = threshold.map { runningTime(now) &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
     if deadline != nil { try startThread() }
     let mask = HandlerMask()
