@@ -20,8 +20,8 @@ import Synchronization
 ///
 /// With `CULPRIT_ENABLED=no` in the environment, a watchdog watches nothing. Every method can still be called.
 public final class Watchdog: Sendable {
-  /// The configuration given in code, with the changes by the environment and the configuration file. In a child of the
-  /// watched process (fork(2)), the configuration at the start.
+  /// The configuration in code, changed by the environment and the configuration file. In a child of the watched
+  /// process (fork(2)), the configuration at the start.
   public var configuration: Configuration { clinux_process_is(process) ? live.current : live.initial }
 
   let live: LiveConfiguration
@@ -105,8 +105,7 @@ public final class Watchdog: Sendable {
   /// handler does not wait for that handler. If other watchdogs of this process continue, only this one's handlers and
   /// watches are removed.
   ///
-  /// Marks of loops and sections have no effect after the stop. A second call, and a call in a child of fork(2), does
-  /// nothing.
+  /// Marks have no effect afterwards. A second call, and a call in a child of fork(2), does nothing.
   public func stop() { stop(patience: Self.patience) }
 
   /// Time for pending reports at a stop.
@@ -180,7 +179,7 @@ public final class Watchdog: Sendable {
     return ReportSettings(configuration).report(of: all, stacks)
   }
 
-  /// Captures without symbolizing, which takes far longer than the capture.
+  /// Captures all stacks without the slow symbolizing.
   package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
     try running().captureStacks(timeout: timeout)
   }

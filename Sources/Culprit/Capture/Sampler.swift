@@ -15,7 +15,7 @@ struct Sampler: ~Copyable {
   private let backoffs: UnsafeMutablePointer<SampleBackoff>
   private let lastSamples: UnsafeMutablePointer<LastSample>
   private let ring: OpaquePointer
-  // A copy, because the check of @_noLocks does not accept a constant of another file.
+  // A copy: @_noLocks does not accept another file's constants.
   private let longestTick = Monitor.longestTick
   /// Idle time after which copied data is wiped, in nanoseconds.
   private let wipeDelay: UInt64 = 1_000_000_000
@@ -258,7 +258,7 @@ struct Sampler: ~Copyable {
       else { continue }
       searched &+= 1
       one.ownerTIDAddress = observer_owners_address(owners, place)
-      // The queue is read once in a round, for its first sample.
+      // Only the first sample of a round reads the queue.
       if searched > 1 { one.queueHeadAddress = 0 }
       capture(one)
     }

@@ -248,7 +248,7 @@ struct ThreadReader: ~Copyable {
 
   @_noLocks mutating func beginCollecting() { next = 0 }
 
-  /// Returns the next answer or its failure; `nil` if none is available now. Cancels requests for finished work items.
+  /// Returns the next answer or failed request; `nil` if none is available. Cancels requests for finished work items.
   @_noLocks mutating func nextAnswer() -> (target: Target, reading: Reading)? {
     while openCount > 0, next < sentMade {
       let place = next

@@ -26,7 +26,7 @@ struct Monitor: ~Copyable {
   private var samplers: SamplerSupervisor
   private let coarseError = clinux_clock_coarse_error_ns()
   private var lastTick: UInt64 = 0
-  // Copies, because the check of @_noLocks does not accept constants of other files.
+  // Copies: @_noLocks does not accept other files' constants.
   private let eventInterval = WorkItemTracker.eventInterval
   private let eventIntervalPerStall = WorkItemTracker.eventIntervalPerStall
   private var pauses = ExemptTime()
@@ -325,7 +325,7 @@ struct Monitor: ~Copyable {
   @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
-    // Requests the end time here too, because a work item can be declared at its first check.
+    // Requests the end time, because a work item can be declared at its first check.
     guard slots[index].wantEndTime(of: view.item) else { return true }
     guard trackers[index].pendingEnd == nil else { return false }
     // When many tasks pass their thresholds at once, a stall of a thread must not wait for all of them.

@@ -25,7 +25,7 @@ final class BlackBoxWriter: Sendable {
   /// Minimum time between retention passes, because listing a thousand files is slow.
   private static let tidyingInterval: UInt64 = 1_000_000_000
 
-  /// Shorter delays are normal on a slow disk.
+  /// Shortest delay of the disk that counts as a problem.
   private static let silence = Duration.seconds(2)
 
   init(

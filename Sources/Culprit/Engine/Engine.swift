@@ -7,7 +7,7 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// The threads and the common state of all watchdogs of the process.
+/// Threads and state common to all watchdogs of the process.
 final class Engine: Sendable {
   let live: LiveConfiguration
   let control: ControlBlock
@@ -192,7 +192,7 @@ final class Engine: Sendable {
           trackers: trackers.pointer,
           ring: rings.monitor
         )
-        // From here on, the thread takes no locks and does not use the Swift runtime.
+        // From here on, the thread uses neither locks nor the Swift runtime.
         clinux_fork_leave()
         monitor.run()
         clinux_fork_enter()

@@ -88,7 +88,7 @@ final class ControlSocket: Sendable {
   private func accept() -> clinux_descriptor? {
     let number = listener.withLock { clinux_descriptor_is_ours(&$0) ? $0.number : -1 }
     guard number >= 0, !wake.isStopping else { return nil }
-    // The descriptor is registered at once: leaving `allowingFork` might wait for a forking thread.
+    // Keeps the descriptor at once: leaving `allowingFork` might wait for a forking thread.
     var client = allowingFork { clinux_descriptor_keep(clinux_socket_accept(number)) }
     if client.number >= 0, !wake.isStopping { return client }
     clinux_descriptor_close(&client)

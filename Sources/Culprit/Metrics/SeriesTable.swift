@@ -82,7 +82,7 @@ struct SeriesTable {
     if entries[place].hasComeBack { idleOften.append(place) } else { idle.append(place) }
   }
 
-  /// Keeps the series forever. The source might have been removed.
+  /// Keeps the series forever, even of a removed source.
   mutating func keep(_ source: WatchedSource) -> Series {
     let (place, _) = place(of: source)
     if let place { entries[place].isKept = true }

@@ -27,7 +27,7 @@ final class HandlerQueue: Sendable {
 
   var dropped: UInt64 { state.withLock { $0.dropped } }
 
-  /// Returns whether a worker thread exists, which makes the calls.
+  /// Returns whether a worker thread exists.
   @discardableResult
   func put(isVital: Bool = false, _ call: @escaping Workers.Call) -> Bool {
     let isRunning = workers.start()

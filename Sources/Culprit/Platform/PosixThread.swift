@@ -48,7 +48,7 @@ final class PosixThread: Sendable {
   /// must run through ``allowingFork(_:)``.
   init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     end = Promise<Bool>()
-    // Created by the calling thread, because a thread reserves an arena at its first allocation.
+    // Creates `running` on the calling thread: a new thread would reserve an arena for this allocation.
     Self.running.withLock { _ in }
     clinux_fork_start()
     let start = Unmanaged.passRetained(Start(name, body, end))

@@ -44,7 +44,7 @@ struct ConfigurationFile {
   }
 
   private func read() -> Content {
-    // The descriptor is registered at once: leaving `allowingFork` might wait for a forking thread.
+    // Keeps the descriptor at once: leaving `allowingFork` might wait for a forking thread.
     let (opened, kept) = allowingFork {
       let opened = clinux_open_regular(path)
       return (opened, clinux_descriptor_keep(opened))

@@ -3,7 +3,7 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The configuration given in code, with the changes by the environment and the configuration file.
+/// The configuration in code, changed by the environment and the configuration file.
 final class LiveConfiguration: Sendable {
   private struct State {
     var base: Configuration
