@@ -5,7 +5,6 @@ import CulpritStallRecord
 import Glibc
 
 extension Watchdog.Status {
-  /// The caller collects `problems`.
   init(_ engine: Engine, problems: [String]) {
     mode = engine.live.current.isEnabled ? .watching : .switchedOff
     wakeups = observer_control_wakeups(engine.control.pointer)

@@ -11,25 +11,24 @@ import Synchronization
 ///     watchdog.onStall { report in log.error("\(report)") }
 ///     let loop = try watchdog.watchLoop(named: "accept")
 ///
-/// A watchdog runs until `stop()`. It and its watches retain each other, so the application does not have to keep a
-/// reference to either. A watchdog without watches stops when its last reference is released. A second watchdog joins
-/// the first: it uses the first one's configuration, and the watch ends when all have stopped. All methods are
-/// thread-safe.
+/// A watchdog runs until `stop()`. A watchdog and its watches retain each other, so the application does not have to
+/// keep references. A watchdog without watches stops when its last reference is released. Further watchdogs join the
+/// first and use its configuration. The watch ends when all watchdogs have stopped. All methods are thread-safe.
 ///
 /// At process exit, and when the watchdog is stopped or released, Culprit takes up to two seconds to deliver and save
-/// pending reports. A stall whose report takes longer gets one line on standard error.
+/// pending reports. A stall whose report is not ready by then gets one line on standard error.
 ///
 /// With `CULPRIT_ENABLED=no` in the environment, a watchdog watches nothing. Every method can still be called.
 public final class Watchdog: Sendable {
-  /// The configuration given in code, with the changes by the environment and the configuration file. In a child of the
-  /// watched process (fork(2)), the configuration at the start.
+  /// The configuration in code, changed by the environment and the configuration file. In a child of the watched
+  /// process (fork(2)), the configuration at the start.
   public var configuration: Configuration { clinux_process_is(process) ? live.current : live.initial }
 
   let live: LiveConfiguration
   /// `nil` when the watchdog is disabled.
   private let startedEngine: Engine?
-  /// `nil` when the watchdog is disabled, and in a child of fork(2), where the threads that held its locks do not
-  /// exist.
+  /// `nil` when the watchdog is disabled, and in a child of fork(2): threads that exist only in the parent might hold
+  /// the engine's locks.
   var engine: Engine? { clinux_process_is(process) ? startedEngine : nil }
   private let process = clinux_process_stamp()
   private let processID = getpid()
@@ -45,8 +44,8 @@ public final class Watchdog: Sendable {
   /// Starts a watchdog, or joins the one that is running.
   ///
   /// The environment overrides `configuration`, and the file named by CULPRIT_CONFIGURATION overrides the environment.
-  /// Invalid values in either, an unusable directory, and settings that differ from a running watchdog's are ignored,
-  /// and reported on standard error and in ``status``.
+  /// Invalid values in the environment or the file, an unusable directory, and settings that differ from a running
+  /// watchdog's are ignored, and reported on standard error and in ``status``.
   ///
   /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for an invalid `configuration`;
   ///   ``WatchdogError/Code/unsupported`` when threads, memory or libraries are missing;
@@ -106,7 +105,7 @@ public final class Watchdog: Sendable {
   /// handler does not wait for that handler. If other watchdogs of this process continue, only this one's handlers and
   /// watches are removed.
   ///
-  /// Later marks of loops and sections have no effect. A second call, and a call in a child of fork(2), does nothing.
+  /// Marks have no effect afterwards. A second call, and a call in a child of fork(2), does nothing.
   public func stop() { stop(patience: Self.patience) }
 
   /// Time for pending reports at a stop.
@@ -114,8 +113,8 @@ public final class Watchdog: Sendable {
 
   /// Ends the watch like `stop()`, but waits at most `patience`.
   ///
-  /// - Parameter patience: The longest time to wait. A blocked handler or thread ends later by itself. The disk of the
-  ///   directory has one second in any case, because a run without a recorded ending counts as killed.
+  /// - Parameter patience: The longest time to wait. A blocked handler or thread can outlast the call. The disk has at
+  ///   least one second to record the end of the run; without this record, the run counts as killed.
   /// - Returns: Whether everything has ended.
   @discardableResult
   public func stop(patience: Duration) -> Bool {
@@ -132,7 +131,7 @@ public final class Watchdog: Sendable {
       defer { registrations = [] }
       return registrations
     }
-    // If other watchdogs continue, pending reports reach this one's handlers before their removal.
+    // If other watchdogs continue, this watchdog's handlers receive pending reports before their removal.
     let (isLast, hasEnded) = EngineLifetime.leave(
       engine,
       flush: { engine.flush(until: deadline) },
@@ -180,7 +179,7 @@ public final class Watchdog: Sendable {
     return ReportSettings(configuration).report(of: all, stacks)
   }
 
-  /// Without symbol names, which take far longer than the capture.
+  /// Captures all stacks without the slow symbolizing.
   package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
     try running().captureStacks(timeout: timeout)
   }
@@ -209,8 +208,8 @@ public final class Watchdog: Sendable {
     return Status(engine, problems: problems)
   }
 
-  /// The counts so far: stalls, hangs and latencies of each source, and the watchdog's own cost; after `stop()`, those
-  /// at the stop.
+  /// The counts so far: stalls, hangs and latencies of each source, and the watchdog's own cost; after `stop()`, the
+  /// counts at the stop.
   ///
   /// Takes some hundred microseconds and reads files of procfs, so avoid it in watched work.
   public var metrics: Metrics {

@@ -7,8 +7,9 @@ extension Watchdog {
   /// Begins an activity: work that is expected to end, such as an upload or a migration.
   ///
   /// Stall reports list the activities in progress. When an activity exceeds its threshold, `onExpiration` is called on
-  /// a thread of the watchdog to make the work end. An activity that has not ended after that, or is released before
-  /// its end, is leaked (``onLeakedActivity(_:)``). The call walks the caller's stack, which takes some microseconds.
+  /// a thread of the watchdog to make the work end. An activity that has not ended when the handler returns, or is
+  /// released before its end, is leaked (``onLeakedActivity(_:)``). The call walks the caller's stack, which takes some
+  /// microseconds.
   ///
   /// - Parameters:
   ///   - name: The activity's name in reports.

@@ -3,8 +3,8 @@ import CulpritReports
 extension Watchdog {
   /// Calls `handler` with a report after every stall.
   ///
-  /// Calls are made on a thread of the watchdog, one at a time for each handler. A handler that blocks delays the
-  /// others by 20 ms. While 64 reports wait for a handler, further ones are dropped and counted in
+  /// Calls are made on a thread of the watchdog, one at a time for each handler. A handler that blocks delays other
+  /// handlers by 20 ms. While 64 reports wait for a handler, further ones are dropped and counted in
   /// ``Status/reportsDropped``. Without a handler, reports are printed to standard error.
   ///
   /// - Parameter handler: Called with the report.

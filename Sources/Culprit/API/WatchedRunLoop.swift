@@ -46,12 +46,12 @@ public final class WatchedRunLoop: Sendable {
 
     init(_ slot: sending UnsafeMutablePointer<observer_slot>?) { self.slot = Mutex(slot) }
 
-    /// Calls `body` while the slot is leased: a callback might run after the removal of its observers.
+    /// Calls `body` if the slot is still leased: a callback can run after the removal of its observer.
     func mark(_ body: (UnsafeMutablePointer<observer_slot>) -> Void) {
       slot.withLock { if let slot = $0 { body(slot) } }
     }
 
-    /// Callbacks no longer mark the slot.
+    /// Stops callbacks from marking the slot.
     func leave() { slot.withLock { $0 = nil } }
   }
 

@@ -11,7 +11,7 @@ struct AllThreadsCapture: ~Copyable {
 
   private let longest: UInt64 = 10_000_000_000
 
-  /// Maximum number of open requests; others are reserved for watched work.
+  /// Maximum number of open requests of a capture; the remaining requests are reserved for watched work.
   private let openRequestsMax = 32
 
   private let sampling: UnsafeMutablePointer<observer_sampling>

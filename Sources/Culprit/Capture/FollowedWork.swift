@@ -47,7 +47,7 @@ struct FollowedWork: ~Copyable {
     queue.removeAll()
     var index = 0
     while index < used {
-      // A due sample of a finished work item must not count for the next one.
+      // A due sample of a finished work item must not count for the next work item.
       let item = works[index].item
       if item == 0 {
         works[index].take()

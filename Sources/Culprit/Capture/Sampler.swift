@@ -15,7 +15,7 @@ struct Sampler: ~Copyable {
   private let backoffs: UnsafeMutablePointer<SampleBackoff>
   private let lastSamples: UnsafeMutablePointer<LastSample>
   private let ring: OpaquePointer
-  // A copy, because the check of @_noLocks does not accept a constant of another file.
+  // A copy: @_noLocks does not accept another file's constants.
   private let longestTick = Monitor.longestTick
   /// Idle time after which copied data is wiped, in nanoseconds.
   private let wipeDelay: UInt64 = 1_000_000_000
@@ -117,13 +117,13 @@ struct Sampler: ~Copyable {
 
   /// Returns the time until the next call in nanoseconds.
   @_noLocks private mutating func work(_ seen: UInt32) -> UInt64 {
-    // Answers come first: their work items are then no longer due.
+    // Answers are collected first, so their work items are no longer due.
     collect()
     followed.find(Int(observer_control_slots_used(control)), lastSamples, &queue)
     let isSparing = isOverBudget(clinux_clock_ns())
     var wait = takeSamples(seen, isSparing)
     let requests = observer_control_threads_wanted(control)
-    // Each of many late work items would cause a capture.
+    // While saving CPU time, only urgent captures run: each late work item requests one.
     let isUrgent = !isSparing || observer_capture_all_is_urgent(sampling, requests)
     if isActive, isUrgent, observer_capture_all_is_wanted(sampling, requests) {
       if !allThreads.isUnderWay { beginUnwinding() }
@@ -135,7 +135,7 @@ struct Sampler: ~Copyable {
   }
 
   /// Takes due samples, the most important first; only protected ones if `isSparing`. Returns the time in nanoseconds
-  /// until the rest can be taken.
+  /// until the remaining samples can be taken.
   @_noLocks private mutating func takeSamples(_ seen: UInt32, _ isSparing: Bool) -> UInt64 {
     let began = clinux_clock_ns()
     let count = isSparing ? queue.protectedCount : queue.count
@@ -179,7 +179,7 @@ struct Sampler: ~Copyable {
     observer_unwind_wipe()
   }
 
-  /// Drops cached data of unloaded modules. The kernel might block this.
+  /// Drops cached data of unloaded modules. The kernel might block the sampler meanwhile.
   @_noLocks private func beginUnwinding() {
     reader.beginStep(ThreadReader.Target())
     observer_unwind_begin_sample()
@@ -258,7 +258,7 @@ struct Sampler: ~Copyable {
       else { continue }
       searched &+= 1
       one.ownerTIDAddress = observer_owners_address(owners, place)
-      // The first sample's reading of the queue serves the whole round.
+      // Only the first sample of a round reads the queue.
       if searched > 1 { one.queueHeadAddress = 0 }
       capture(one)
     }
@@ -346,7 +346,7 @@ struct Sampler: ~Copyable {
     if let thread = target.thread { observer_visit_end(thread) }
     let index = target.index
     var reading = reading
-    // If another thread has taken over the work, the sample does not describe it.
+    // If another thread has taken over the work, the sample shows unrelated work.
     if target.threadID != 0, target.ownerTIDAddress != 0 {
       reader.beginStep(target)
       let isAnothers = observer_slot_owner(target.ownerTIDAddress) != target.threadID
@@ -490,7 +490,7 @@ struct Sampler: ~Copyable {
         works[other.index].lose(work.item)
         continue
       }
-      // The shared sample replaces the one that was due.
+      // The shared sample replaces the due sample.
       works[other.index].take()
       works[other.index].share(other.item, at: reading.time)
     }
@@ -522,7 +522,7 @@ struct Sampler: ~Copyable {
     guard begin >= backoffs[index].nextCount else { return 0 }
     let count = observer_queue_waiting(queueHeadAddress)
     let end = clinux_clock_ns()
-    // The cap excludes times in which this thread was stopped.
+    // The cap applies if this thread was stopped during the count.
     backoffs[index].nextCount = end &+ countPause &* min(clinux_clock_between_ns(begin, end), countTimeMax)
     return count
   }

@@ -2,8 +2,8 @@ import CCulpritLinux
 import CCulpritObserver
 import CCulpritUnwind
 
-/// Takes the stacks of threads: of blocked threads from outside and at once, of running threads with a signal that the
-/// thread answers later.
+/// Takes the stacks of threads. Stacks of blocked threads are read from outside at once; running threads answer a
+/// signal later.
 ///
 /// A blocked thread is never sent a signal, because its system call would return early.
 struct ThreadReader: ~Copyable {
@@ -56,8 +56,8 @@ struct ThreadReader: ~Copyable {
     var blockedUsed: UInt64 = 0
   }
 
-  /// Longest wait for an answer in nanoseconds. A starved thread needs two turns: the kernel's tick must find it on a
-  /// CPU, and the signal is delivered when it runs again.
+  /// Longest wait for an answer in nanoseconds. A starved thread must run twice: during a tick of the kernel, which
+  /// sends the signal, and again to receive the signal.
   private static let patience: UInt64 = 500_000_000
 
   /// Longest wait in nanoseconds for a thread of unknown state, which is most likely blocked.
@@ -68,12 +68,12 @@ struct ThreadReader: ~Copyable {
   /// Number of attempts for a thread that is asleep at each request.
   private static let attempts = 3
 
-  /// Interval in nanoseconds for collecting open requests: the kernel's tick.
+  /// Interval in nanoseconds for collecting answers to open requests: the kernel's tick.
   let tick: UInt64
   private let frames: UnsafeMutablePointer<unwind_frame>
   private let places: UnsafeMutablePointer<UInt64>
   private let sent: UnsafeMutablePointer<Sent>
-  /// Number of entries used so far.
+  /// Number of entries of `sent` used so far.
   private var sentMade = 0
   private(set) var openCount = 0
   private var next = 0
@@ -248,7 +248,7 @@ struct ThreadReader: ~Copyable {
 
   @_noLocks mutating func beginCollecting() { next = 0 }
 
-  /// Returns the next answer or its failure; `nil` if none is available now. Cancels requests for finished work items.
+  /// Returns the next answer or failed request; `nil` if none is available. Cancels requests for finished work items.
   @_noLocks mutating func nextAnswer() -> (target: Target, reading: Reading)? {
     while openCount > 0, next < sentMade {
       let place = next
@@ -429,7 +429,8 @@ struct ThreadReader: ~Copyable {
 
   /// Records that the kernel might block this sampler until ``endStep()``.
   @_noLocks func beginStep(_ target: Target) {
-    // After a block, only a lock owner's thread is avoided; sampling of the work item continues.
+    // If the kernel blocks the sampler at a lock owner, only this thread is avoided; sampling of the work item
+    // continues.
     let isWork = target.slot != nil && target.role != OBSERVER_OF_HOLDER
     let index = isWork ? Int32(truncatingIfNeeded: target.index) : -1
     observer_sampler_begin_step(sampling, number, index, target.threadID)

@@ -10,7 +10,7 @@ struct CPUBudget: BitwiseCopyable {
   private var lastTime: UInt64 = 0
   private var lastUsed: UInt64 = 0
 
-  // Explicit because @_noLocks is checked file by file and does not see another file's implicit initializer.
+  // Explicit: @_noLocks does not see another file's implicit initializer.
   @_noLocks init() {}
 
   var isExhausted: Bool { @_noLocks get { room <= 0 } }

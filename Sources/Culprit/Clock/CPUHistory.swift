@@ -81,7 +81,7 @@ struct CPUHistory: ~Copyable {
       // SAFETY: `index` is below ``length``.
       let time = times[index]
       if time.taken_ns != 0 {
-        // The last recorded time up to `begin`; without one, the first after it.
+        // The last recorded time up to `begin`, otherwise the first after `begin`.
         let isBetter =
           base.taken_ns == 0
           || (time.taken_ns <= begin

@@ -26,7 +26,7 @@ struct Monitor: ~Copyable {
   private var samplers: SamplerSupervisor
   private let coarseError = clinux_clock_coarse_error_ns()
   private var lastTick: UInt64 = 0
-  // Copies, because the check of @_noLocks does not accept constants of other files.
+  // Copies: @_noLocks does not accept other files' constants.
   private let eventInterval = WorkItemTracker.eventInterval
   private let eventIntervalPerStall = WorkItemTracker.eventIntervalPerStall
   private var pauses = ExemptTime()
@@ -57,7 +57,7 @@ struct Monitor: ~Copyable {
     samplers = SamplerSupervisor(sampling)
   }
 
-  /// The longest wait for a CPU that one tick counts. A pause of a virtual machine can look like such a wait.
+  /// The longest wait for a CPU that one tick counts. A longer wait might be a pause of the virtual machine.
   private static let longestStarved: UInt64 = 1_000_000_000
 
   /// The shortest time between two ticks. It grows with each sampled work item, so ticks use about 1 % of a CPU.
@@ -74,7 +74,7 @@ struct Monitor: ~Copyable {
 
   @_noLocks mutating func run() {
     var allowed = Self.longestTick
-    // A monitor that waits for a CPU is also late, but this time counts, because the process is running.
+    // A monitor that waits for a CPU also ticks late, but its waiting time counts: the process is running.
     let schedule = clinux_task_open_schedule()
     defer { clinux_task_close_schedule(schedule) }
     var starved = clinux_task_starved_ns(schedule)
@@ -325,7 +325,7 @@ struct Monitor: ~Copyable {
   @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
-    // Requests the end time here too, because a work item can be declared at its first check.
+    // Requests the end time, because a work item can be declared at its first check.
     guard slots[index].wantEndTime(of: view.item) else { return true }
     guard trackers[index].pendingEnd == nil else { return false }
     // When many tasks pass their thresholds at once, a stall of a thread must not wait for all of them.

@@ -369,8 +369,8 @@ struct ExemptTime: BitwiseCopyable {
   /// Returns the exempt time since the last tick. If the sum `word` (observer_exemption_sum) is unknown, the whole time
   /// counts.
   ///
-  /// Exempt time after the reading of the tick's clock is taken at the next tick, at most `lag` of it: a process frozen
-  /// in an exemption would otherwise carry over hours.
+  /// Exempt time after the reading of the tick's clock is taken at the next tick, up to `lag`. Without this limit, a
+  /// process frozen in an exemption would carry over hours.
   @_noLocks mutating func take(_ word: Int64, _ tick: WorkItemTracker.Tick, lag: UInt64 = 0) -> UInt64 {
     takenLast = 0
     guard word != .min else { return tick.elapsed }

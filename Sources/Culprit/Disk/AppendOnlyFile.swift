@@ -11,7 +11,7 @@ struct AppendOnlyFile: ~Copyable {
   /// The first failure. Later writes are still attempted, because the disk might have space again.
   private(set) var failure: String?
   private(set) var problems: [ProblemList.Kind: String] = [:]
-  /// Size of the last failed write. A smaller one might fit on a full disk.
+  /// Size of the last failed write. A smaller write might fit on a full disk.
   private var failedBytes = 0
   /// The length of the whole records. The next record overwrites an incomplete one.
   private(set) var bytes: off_t = 0
@@ -57,7 +57,7 @@ struct AppendOnlyFile: ~Copyable {
     return true
   }
 
-  /// Overwrites the record at `place` with one of the same length, which needs no disk space.
+  /// Overwrites the record at `place` with a record of equal length, which needs no disk space.
   @discardableResult
   mutating func replace(_ record: [UInt8], at place: off_t) -> Bool { write(record, at: place) }
 

@@ -22,10 +22,10 @@ final class BlackBoxWriter: Sendable {
   /// The longest wait for the disk at the start, and the shortest at the stop.
   private static let patience: UInt64 = 1_000_000_000
 
-  /// Listing a thousand files takes longer than many stalls.
+  /// Minimum time between retention passes, because listing a thousand files is slow.
   private static let tidyingInterval: UInt64 = 1_000_000_000
 
-  /// Shorter delays are normal on a slow disk.
+  /// Shortest delay of the disk that counts as a problem.
   private static let silence = Duration.seconds(2)
 
   init(

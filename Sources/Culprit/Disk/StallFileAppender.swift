@@ -71,7 +71,7 @@ struct StallFileAppender: ~Copyable {
   var presentProblems: [ProblemList.Kind: String] { file.problems }
 
   mutating func begin(_ modules: [Module]) {
-    // Shares the list instead of copying it: many stalls have equal lists.
+    // Many stalls share one list.
     if self.modules.isEmpty { self.modules = modules } else { self.modules += modules }
     pending += modules.map { StallFileWriter.record(of: $0) }
     _ = settle()
@@ -217,8 +217,8 @@ struct StallFileAppender: ~Copyable {
     return stackCount
   }
 
-  /// Creates an unlinked file again. Copies the contents of an open file; the samples of a closed one are lost and
-  /// counted.
+  /// Creates the file again if it was unlinked. If the unlinked file is still open, its contents are copied; otherwise
+  /// its samples are lost and counted.
   private mutating func returnIfGone() {
     let isGone = file.isGone
     if file.wasClosed {

@@ -69,7 +69,7 @@ final class StallFileQueue: Sendable {
     if !isTaken { refused.add(1, ordering: .relaxed) }
   }
 
-  /// A refused sample is not counted as lost, because it does not show the stalled work.
+  /// A refused sample of a lock owner is not counted as lost: it does not show the stalled work.
   func add(_ holder: HolderSample, _ stack: Stack?, _ modules: [Module]) {
     put(bytes: Self.bytes(of: stack)) { $0.add(holder, stack, modules) }
   }

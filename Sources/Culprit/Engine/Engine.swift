@@ -7,7 +7,7 @@ import CulpritSymbols
 import Glibc
 import Synchronization
 
-/// The threads and the common state of all watchdogs of the process.
+/// Threads and state common to all watchdogs of the process.
 final class Engine: Sendable {
   let live: LiveConfiguration
   let control: ControlBlock
@@ -192,7 +192,7 @@ final class Engine: Sendable {
           trackers: trackers.pointer,
           ring: rings.monitor
         )
-        // From here on, no locks and no Swift runtime.
+        // From here on, the thread uses neither locks nor the Swift runtime.
         clinux_fork_leave()
         monitor.run()
         clinux_fork_enter()
@@ -241,7 +241,7 @@ final class Engine: Sendable {
   private static func servers(_ patience: Duration, _ problems: ProblemList) -> DebugInfoServers? {
     DebugInfoServers(patience: .total(patience)) { fetch in
       do throws(PosixThreadError) {
-        // Detached: the client library might block the thread.
+        // Detached: the client library of debuginfod might block the thread.
         try PosixThread(name: "culprit-fetch", fetch).detach()
         return true
       } catch {

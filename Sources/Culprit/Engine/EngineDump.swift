@@ -130,7 +130,7 @@ extension Engine {
     }
     var bytes = [UInt8(ascii: "+")]
     for var recording in stalls.map(\.recording) {
-      // The command might not see the files of a process in a container.
+      // Symbolized here: the command might not see a container's files.
       let symbolizer = settings.symbolizer(of: recording)
       for frame in recording.stacks.lazy.flatMap(\.frames) where recording.names[frame.lookupAddress] == nil {
         clinux_fork_yield()

@@ -88,7 +88,7 @@ final class ControlSocket: Sendable {
   private func accept() -> clinux_descriptor? {
     let number = listener.withLock { clinux_descriptor_is_ours(&$0) ? $0.number : -1 }
     guard number >= 0, !wake.isStopping else { return nil }
-    // Registered at once: leaving `allowingFork` might wait for a forking thread.
+    // Keeps the descriptor at once: leaving `allowingFork` might wait for a forking thread.
     var client = allowingFork { clinux_descriptor_keep(clinux_socket_accept(number)) }
     if client.number >= 0, !wake.isStopping { return client }
     clinux_descriptor_close(&client)
@@ -118,7 +118,7 @@ final class ControlSocket: Sendable {
   private func send(_ bytes: [UInt8], to client: inout clinux_descriptor) {
     guard clinux_descriptor_is_ours(&client) else { return }
     let (number, deadline) = (client.number, clinux_clock_ns() &+ Self.answerPatience)
-    // On failure the peer has gone, or notices the missing end.
+    // On failure, the peer has gone, or detects the truncated answer.
     _ = allowingFork { clinux_socket_send(number, bytes, bytes.count, deadline) }
   }
 

@@ -186,8 +186,7 @@ struct EscalationThread: ~Copyable {
     return nextPing
   }
 
-  /// Follows the shutdown and notifies systemd during a wait for the worker or handlers, which is no hang. Changes
-  /// ``view`` and ``text``.
+  /// Follows the shutdown and notifies systemd during a wait for the worker or handlers. Changes ``view`` and ``text``.
   @_noLocks mutating func continueNotifying(_ now: UInt64) {
     _ = followShutdown(now)
     guard let systemd else { return }

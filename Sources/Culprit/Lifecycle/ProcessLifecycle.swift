@@ -103,7 +103,7 @@ final class ProcessLifecycle: Sendable {
             phases: table.phases
           )
           let stack = clinux_keep_stack_resident(true)
-          // From here on, no locks and no Swift runtime.
+          // From here on, the thread uses neither locks nor the Swift runtime.
           clinux_fork_leave()
           thread.run()
           clinux_fork_enter()

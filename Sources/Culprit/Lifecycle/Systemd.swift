@@ -49,8 +49,8 @@ extension Watchdog {
   /// Sends one line of status for `systemctl status` to systemd, if ``Configuration/Lifecycle/notifiesSystemd`` is set.
   /// Never waits for systemd.
   ///
-  /// When a source begins to hang, the watchdog replaces the status with the name of the source, and after the hang
-  /// with an empty line. Then call this method again.
+  /// When a source begins to hang, the watchdog replaces the status with the name of the source. After the hang, the
+  /// status is empty; then call this method again.
   ///
   /// - Parameter status: The line.
   public func notifySystemd(status: String) { engine?.lifecycle.notifySystemd(status: status) }

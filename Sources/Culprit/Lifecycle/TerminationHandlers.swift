@@ -14,7 +14,7 @@ final class TerminationHandlerThread: Sendable {
   private let thread = Mutex<PosixThread?>(nil)
 
   private struct Membership {
-    /// The last question that was answered, or asked before the handler was added.
+    /// The last answered question; at first, the last question before the handler was added.
     var last: UInt32
     /// The question at the time of removal, 0 for none; `nil` while the handler is installed.
     var asked: UInt32?

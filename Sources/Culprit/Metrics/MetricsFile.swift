@@ -95,7 +95,7 @@ final class MetricsFile: Sendable {
 
   /// Returns the error; `nil` on success.
   private func replace(_ bytes: [UInt8]) -> String? {
-    // Registered at once: leaving `allowingFork` might wait for a forking thread.
+    // Keeps the descriptor at once: leaving `allowingFork` might wait for a forking thread.
     let (openError, kept) = allowingFork {
       let number = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
       return (number < 0 ? errno : 0, clinux_descriptor_keep_file(number, temporary))

@@ -52,7 +52,7 @@ struct SeriesTable {
   /// Indices of unused entries that were used once, the oldest first, and of entries that were used more often.
   private var idle: [Int] = []
   private var idleOften: [Int] = []
-  /// The last source of each slot. A lookup by name takes longer than the rest of a section's beginning.
+  /// The last source of each slot. Avoids the lookup by name, the slowest part of a section's beginning.
   private var last: [(source: WatchedSource, place: Int, turn: UInt64)?] = []
   private var rest: Series?
   private var hasOthers = false
@@ -82,7 +82,7 @@ struct SeriesTable {
     if entries[place].hasComeBack { idleOften.append(place) } else { idle.append(place) }
   }
 
-  /// Keeps the series forever. The source might have been removed.
+  /// Keeps the series forever, even of a removed source.
   mutating func keep(_ source: WatchedSource) -> Series {
     let (place, _) = place(of: source)
     if let place { entries[place].isKept = true }

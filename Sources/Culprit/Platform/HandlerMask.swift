@@ -13,7 +13,6 @@ struct HandlerMask: Sendable {
 
   private let creator: UInt64
 
-  /// Takes the mask of the calling thread.
   init() { creator = clinux_mask_get() }
 
   func run<Result>(_ body: () -> Result) -> Result {

@@ -27,7 +27,7 @@ final class HandlerQueue: Sendable {
 
   var dropped: UInt64 { state.withLock { $0.dropped } }
 
-  /// Returns whether a worker thread exists, which makes the calls.
+  /// Returns whether a worker thread exists.
   @discardableResult
   func put(isVital: Bool = false, _ call: @escaping Workers.Call) -> Bool {
     let isRunning = workers.start()
@@ -128,8 +128,8 @@ final class Handlers<Subject: Sendable>: Sendable {
     withExtendedLifetime(removed) {}
   }
 
-  /// Queues a call of every handler, each after `begin`. The last handler to return calls `completion`; a dropped call
-  /// prevents this. Returns whether a handler can be called.
+  /// Queues a call of every handler, each after `begin`. The last handler to return calls `completion`. If a call is
+  /// dropped, `completion` is not called. Returns whether a handler can be called.
   @discardableResult
   func call(
     _ subject: Subject,

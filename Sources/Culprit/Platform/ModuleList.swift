@@ -1,14 +1,15 @@
 import CCulpritLinux
 import CulpritStallRecord
 
-/// The modules of stacks: all modules present when a stall begins, and earlier or later ones that a stack contains.
+/// The modules of a stall's stacks: all modules present when the stall begins, and other modules that a stack refers
+/// to.
 struct ModuleList {
   private(set) var all: [Module] = []
   /// The modules at the time of the first stack.
   private let earlier: [Module]
   /// Modules that overlap another module in ``earlier``: their addresses get no name.
   private var disputed: [Module] = []
-  /// The earliest time of the next reading: a stack can contain addresses outside all modules.
+  /// The earliest time of the next reading. Addresses outside all modules would cause many readings.
   private var nextLoad: UInt64 = 0
 
   private static let interval: UInt64 = 1_000_000_000

@@ -4,7 +4,8 @@ import CulpritStallRecord
 /// Reads the modules of the process on the reporter's thread, also for the recorder. Reading takes a kernel lock that a
 /// stalled thread can hold.
 final class ModuleReader: Sendable {
-  /// A reading is reused for this multiple of its duration, which counts up to `freshTimeMax`: half a percent of a CPU.
+  /// Multiple of a reading's duration, at most of `freshTimeMax`, for which the reading is reused. Limits readings to
+  /// 0.5 % of a CPU.
   private static let freshFactor: UInt64 = 199
   private static let freshTimeMax: UInt64 = 5_000_000
 
@@ -16,7 +17,7 @@ final class ModuleReader: Sendable {
 
   private struct Reading {
     var modules: [Module] = []
-    /// The end of reuse: many stalls can be declared at once.
+    /// Time until which a reading is reused: many stalls can be declared at once.
     var freshUntil: UInt64 = 0
     var request: Promise<Bool>?
   }
@@ -44,7 +45,7 @@ final class ModuleReader: Sendable {
     return reading.withLock { $0.modules }
   }
 
-  /// Answers a pending request. Returns the time of the next call: never, without another request.
+  /// Answers a pending request. Returns the time of the next call.
   func attend() -> UInt64 {
     guard let request = reading.withLock({ $0.request }) else { return .max }
     let began = clinux_clock_ns()

@@ -8,7 +8,7 @@ import CCulpritLinux
 /// (`clinux_process_is`).
 ///
 /// A guarded function must be a property of a structure: in a generic type, each access to a plain function adds two
-/// thunks to it.
+/// thunks to the function.
 struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   private struct Storage: ~Copyable {
     var lock: clinux_lock

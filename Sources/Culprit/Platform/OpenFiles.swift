@@ -37,7 +37,7 @@ final class OpenFiles: Sendable {
     }
   }
 
-  /// Closes `file` permanently; if called on another thread than the disk thread, by a later ``makeRoom()``.
+  /// Closes `file` permanently. On threads other than the disk thread, the next ``makeRoom()`` does this.
   func close(_ file: File) {
     guard file.isSetAside || file.descriptor.table == clinux_descriptor_table() else { return }
     files.withLock { $0.removeAll { $0 === file } }

@@ -44,11 +44,11 @@ final class PosixThread: Sendable {
   /// Starts a thread with the name `name` (at most 15 characters) that runs `body`.
   ///
   /// The thread has the scheduling of the process's start. It blocks the application's signals, so application code
-  /// must run through ``HandlerMask/run(_:)``. Forks of the process wait while it is working, so long waits must run
-  /// through ``allowingFork(_:)``.
+  /// must run through ``HandlerMask/run(_:)``. Forks of the process wait while the thread is working, so long waits
+  /// must run through ``allowingFork(_:)``.
   init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     end = Promise<Bool>()
-    // Created here: a thread reserves an arena when it first allocates.
+    // Creates `running` on the calling thread: a new thread would reserve an arena for this allocation.
     Self.running.withLock { _ in }
     clinux_fork_start()
     let start = Unmanaged.passRetained(Start(name, body, end))

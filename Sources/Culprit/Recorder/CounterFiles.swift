@@ -5,8 +5,7 @@ import Glibc
 
 /// The kernel's counters of the process's control group and of the machine.
 enum CounterFiles {
-  /// Passes the counters' paths to the observer, once. Initialized at the first sample, to save memory of an idle
-  /// watchdog.
+  /// Passes the counters' paths to the observer, once. Initialized at the first sample, to save memory.
   static let areKnown: Void = informObserver()
 
   private static func informObserver() {

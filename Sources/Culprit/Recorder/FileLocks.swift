@@ -16,7 +16,7 @@ struct FileLocks {
   private static let descriptors: Range<Int32> = 0..<1024
 
   /// Returns a note with the owner of the file lock for which the thread of `sample` waits; at most one a second. A
-  /// sleeping thread might try the lock repeatedly.
+  /// sleeping thread also counts, because it might try the lock repeatedly.
   mutating func note(_ sample: Sample, _ process: ObservedProcess, now: UInt64) -> StallNote? {
     guard case .inSystemCall(let call) = sample.activity, now >= next,
       let name = SystemCalls.name(of: call, architecture: process.architecture)
@@ -111,9 +111,9 @@ struct FileLocks {
     }
 
     var number: Substring
-    /// Whether the process waits for the lock, which an earlier line describes.
+    /// Whether the process waits for the lock of an earlier line.
     var isWaiting: Bool
-    /// Whether flock or fcntl created the lock, which is not a lease.
+    /// Whether flock or fcntl created the lock; `false` for a lease.
     var isOfFile: Bool
     var isForWriting: Bool
     /// The owning or waiting process; -1 for a lock of an open file description.

@@ -181,7 +181,7 @@ struct RecordedWorkItem: ~Copyable {
     if let stall { file?.goesOn(stall) }
   }
 
-  /// Updates the duration if `age` is later than the last known one.
+  /// Updates the duration if `age` exceeds the last known age.
   mutating func updateAge(_ age: Duration) {
     guard var stall, age > stall.duration else { return }
     stall.duration = age

@@ -128,7 +128,6 @@ struct SampleStore {
       places[kept.body] = place
       spread.append(Kept(age: kept.age, body: place))
     }
-    // The most recent samples are matched by age and thread.
     let ages = Set(spread.map { Moment(age: $0.age, threadID: bodies[$0.body].threadID) })
     for index in last.indices where last[index].isKept {
       let sample = last[index].sample

@@ -41,7 +41,7 @@ struct SocketTable {
       // An unconnected socket has peer port 0.
       if peer[2] != 0 || peer[3] != 0 { (entry.address, entry.isPeersAddress) = (peer, true) }
       let queues = fields[4].split(separator: ":")
-      // For listening sockets the queue columns count connections, and for connecting ones the pending SYN.
+      // For listening sockets the queue columns count connections, and for connecting sockets the pending SYN.
       if counts, state != Self.listening, state != Self.connecting, queues.count == 2 {
         entry.unsentBytes = UInt32(queues[0], radix: 16)
         entry.unreadBytes = UInt32(queues[1], radix: 16)

@@ -8,7 +8,7 @@ struct Storms {
   /// Maximum number of simultaneously recorded stalls: of one name at one place, and of all sections.
   static let recordedMax = 8
   static let allRecordedMax = 64
-  /// Minimum time between two further recorded stalls of a storm, in nanoseconds.
+  /// Minimum time between recorded stalls of a storm after the first ``recordedMax``, in nanoseconds.
   static let interval: UInt64 = 1_000_000_000
   /// Maximum number of kept entries without a stall under way: places of one source, and sources.
   private static let keptMax = 256
@@ -55,7 +55,7 @@ struct Storms {
 
     var isOver: Bool { recorded == 0 && counted == 0 && pending == 0 && pendingTime == 0 }
 
-    /// Whether another stall can be recorded after the first ones.
+    /// Whether another stall can be recorded after the first ``recordedMax``.
     func isDue(_ now: UInt64) -> Bool {
       recorded < Storms.recordedMax && now &- lastRecorded >= Storms.interval
     }
@@ -198,7 +198,7 @@ struct Storms {
     let ofSource = sources[member.source]
     var count: StallCount?
     if member.isRecorded, let ofSource, ofSource.hasCounted {
-      // No other recorded stall can count stalls at other places.
+      // The source's last recorded stall also counts the stalls at other places.
       count = take(&member, now, from: ofSource.recorded == 1 ? Array(ofSource.places.keys) : nil)
     }
     change(member) { ofSource, atPlace, recorded in

@@ -17,7 +17,7 @@ extension PreviousRuns {
       guard let stalls = try? directory.names([".stall"]), let runs = try? directory.names([".run", ".told"]) else {
         return
       }
-      // Newest first: older files are removed sooner.
+      // Newest first, because retention removes the oldest files first.
       for name in stalls.reversed() where !isStopping.load(ordering: .relaxed) {
         guard !hasNames(name), let run = runs.last(where: { FileNames.belongs(name, to: $0) }), isOver(run) else {
           continue
@@ -28,7 +28,7 @@ extension PreviousRuns {
     .detach()
   }
 
-  /// Also true if unknown.
+  /// Also true for an unreadable file.
   private func hasNames(_ name: String) -> Bool {
     guard let descriptor = directory.open(name, O_RDONLY) else { return true }
     defer { close(descriptor) }

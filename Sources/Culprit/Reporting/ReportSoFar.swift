@@ -2,7 +2,6 @@ import CulpritReports
 import CulpritStallRecord
 
 extension StallEvent {
-  /// `recording` contains the samples so far.
   init(_ recording: Recording, _ stall: Stall, isHang: Bool, _ settings: ReportSettings) {
     self.init(stall, of: recording.process, isHang: isHang) {
       guard let stall = recording.stalls.first else { return nil }

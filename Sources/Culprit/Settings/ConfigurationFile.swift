@@ -28,7 +28,7 @@ struct ConfigurationFile {
 
   /// Returns the contents at the first call and after each change; otherwise `nil`.
   mutating func readIfChanged() -> Content? {
-    // Read before the contents, so the next call finds a later change.
+    // Read before the contents, so the next call detects a change during the reading.
     let now = readIdentity()
     guard now != identity else { return nil }
     identity = now
@@ -44,7 +44,7 @@ struct ConfigurationFile {
   }
 
   private func read() -> Content {
-    // Registered at once: leaving `allowingFork` might wait for a forking thread.
+    // Keeps the descriptor at once: leaving `allowingFork` might wait for a forking thread.
     let (opened, kept) = allowingFork {
       let opened = clinux_open_regular(path)
       return (opened, clinux_descriptor_keep(opened))

@@ -3,7 +3,7 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The configuration given in code, with the changes by the environment and the configuration file.
+/// The configuration in code, changed by the environment and the configuration file.
 final class LiveConfiguration: Sendable {
   private struct State {
     var base: Configuration
@@ -121,8 +121,8 @@ extension Watchdog {
   ///
   ///     try watchdog.reconfigure { $0.sampling.threshold = .seconds(2) }
   ///
-  /// Sections, and watches with their own thresholds, keep them. The environment and the configuration file still
-  /// override the code. A stall in progress remains a stall.
+  /// Sections, and watches with their own thresholds, keep their thresholds. The environment and the configuration file
+  /// still override the code. A stall in progress remains a stall.
   ///
   /// - Parameter change: Changes the configuration given in code. Changes by other threads wait until it returns.
   /// - Throws: ``WatchdogError/Code/fixedWhileRunning`` for a setting that is fixed while the watchdog runs;

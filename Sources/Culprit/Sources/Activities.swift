@@ -24,7 +24,7 @@ final class Activities: Sendable {
     var isStopped = false
   }
 
-  /// Called for every activity that expires or is dropped without an end.
+  /// Called with every leaked activity.
   let leaked: Handlers<Watchdog.LeakedActivity>
   private let limit: Int
   private let limiter: Mutex<ReportLimiter>
@@ -84,7 +84,7 @@ final class Activities: Sendable {
     let beginning = Array(addresses.prefix(count))
     let task = FollowedTask.current
     let now = clinux_clock_ns()
-    // If the process was stopped since the monitor's last tick, the activity expires late by that time.
+    // Expires late by the time for which the process was stopped since the monitor's last tick.
     let deadline = threshold.map { runningTime(now) &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
     if deadline != nil { try startThread() }
     let mask = HandlerMask()

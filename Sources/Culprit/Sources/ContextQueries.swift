@@ -5,8 +5,9 @@ import Synchronization
 extension Watchdog {
   /// Adds text to the report of every stall, for example the tenant or queue lengths.
   ///
-  /// `describe` is called on a thread of the watchdog when a stall begins. Its limit is 200 ms, because it might need a
-  /// lock of the stalled thread. The report notes a longer call, and `describe` is not called again before its return.
+  /// `describe` is called on a thread of the watchdog when a stall begins. The limit of a call is 200 ms, because
+  /// `describe` might need a lock of the stalled thread. The report notes a call over this limit, and `describe` is not
+  /// called again before it returns.
   ///
   /// - Parameters:
   ///   - title: The title of the text in the report.

@@ -95,7 +95,7 @@ struct JobSlots: @unchecked Sendable {
 
   mutating func endAll() { for id in Array(slots.keys) { release(id) } }
 
-  /// A thread without CPU time no longer exists.
+  /// A thread whose CPU time reads as 0 no longer exists.
   private mutating func releaseSlotsOfEndedThreads() {
     for (id, slot) in slots
     where slot.lease.slot.item == 0 && clinux_clock_thread_cpu_ns(id) == 0 { release(id) }

@@ -42,7 +42,7 @@ struct JobTracker {
 
   private var state = State.unknown
   private var last: Observation?
-  /// Maximum interval between two samples. During a longer one, the process might have been stopped.
+  /// Maximum interval between two samples. During a longer interval, the process might have been stopped.
   private let apartMax: UInt64
   /// Number of samples before the next watchpoint. Each watchpoint that is hit doubles the wait.
   private var wait = 0

@@ -181,8 +181,8 @@ final class PoolThreads: Sendable {
         follow(observed, &worker)
         workers.all[id] = worker
       }
-      // A waiting ping means that all pool threads are busy: one stall, of the pool. Before its declaration, each job
-      // can become a separate stall, because a thread might become free.
+      // A waiting ping means that all pool threads are busy: one stall, of the pool. Before this stall is declared,
+      // each job can become a separate stall, because a thread might become free.
       let (isNew, stalled): (Bool, Set<Int32>?) = guarded.withLock { guarded in
         let isNew = guarded.state.jobs.deferStalls(of: waitedFor)
         return (isNew, guarded.state.isPoolStalled ? guarded.state.jobs.endAllButStalled(of: waitedFor) : nil)

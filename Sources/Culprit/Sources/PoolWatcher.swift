@@ -4,8 +4,8 @@ import Synchronization
 
 /// The thread that samples the threads of pools.
 ///
-/// The kernel might block reads of other threads' memory, so no other thread waits for the watcher. Without it, a stall
-/// of the pool has one sample of all pool threads.
+/// The kernel might block reads of other threads' memory, so no other thread waits for the watcher. While the watcher
+/// is blocked, a stall of the pool has one sample of all pool threads.
 final class PoolWatcher: Sendable {
   private struct State {
     var pools: [PoolThreads] = []
@@ -60,7 +60,7 @@ final class PoolWatcher: Sendable {
   func remove(_ pool: PoolThreads) { state.withLock { $0.pools.removeAll { $0 === pool } } }
 
   private func run() {
-    // No thread must wait for this one while the kernel blocks it.
+    // No thread must wait for the watcher while the kernel blocks it.
     clinux_context_enter_watchers()
     _ = clinux_descriptor_take_own_table()
     clinux_memory_start_context()

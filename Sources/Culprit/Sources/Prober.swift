@@ -46,7 +46,7 @@ final class Prober: Sendable {
   /// A sentence for each source that gets no pings because a closure of the application has not returned.
   var problems: [String] { enqueuers.problems }
 
-  /// Waits until `deadline` for a ping that is being sent, unless the caller sends it. Returns whether none is left.
+  /// Waits until `deadline` for a ping that is being sent, unless the caller sends it. Returns whether none remains.
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { state in
       state.isStopping = true

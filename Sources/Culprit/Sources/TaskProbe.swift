@@ -205,7 +205,7 @@ final class TaskProbe: Sendable {
       return 0
     }
     async let found = observe()
-    // Until then, this task suspends only in `wait`.
+    // Until `isDone`, this task suspends only in `wait`.
     while !isDone.load(ordering: .relaxed) { await wait() }
     return await found
   }

@@ -49,8 +49,8 @@ extension Watchdog.Configuration {
     public var threshold = Duration.seconds(4)
 
     /// The age at which a stall is a hang, for work items with ``threshold``. At least the threshold; default (`nil`):
-    /// 8 s, or twice the threshold if that is longer. Sources with their own thresholds have the same delay after the
-    /// threshold.
+    /// 8 s, or twice the threshold if that is longer. For sources with their own thresholds, the time from threshold to
+    /// hang is the same.
     public var hangThreshold: Duration?
 
     /// The longest average time between samples after the threshold; from 10 ms to the threshold. Default (`nil`): 1 s,
@@ -113,7 +113,7 @@ extension Watchdog.Configuration {
     /// Functions of the application that are skipped, so their callers are the culprit; default: none. Forms:
     /// `Lock.lock()`, without labels `Lock.lock`, with the module `Shop.Lock.lock()`, with all members `Lock.*`.
     /// Functions named `lock`, `withLock`, `acquire`, `wait` and similar are skipped by default if they only wait in
-    /// one blocking call; `!Lock.wait` prevents that.
+    /// one blocking call; `!Lock.wait` disables this default for `Lock.wait`.
     public var wrappers: [String] = []
 
     /// Whether reports fetch debug information from the servers in DEBUGINFOD_URLS (debuginfod(8)); default: `false`.

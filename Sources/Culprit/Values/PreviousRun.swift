@@ -44,8 +44,8 @@ extension Watchdog {
       public static let cleanExit = Ending(rawValue: "cleanExit")
       /// SIGTERM, for which the service had no handler, while no work was stuck.
       public static let terminated = Ending(rawValue: "terminated")
-      /// The process was killed, was ended by a signal from outside, or replaced its program while work was stuck; or
-      /// the watchdog was stopped during a hang.
+      /// The process was killed, was ended by a signal from outside, or replaced its program while work was stuck.
+      /// Also: the watchdog was stopped during a hang.
       public static let fatalHang = Ending(rawValue: "fatalHang")
       /// A signal that leaves no trace (usually SIGKILL) or _exit(2), while no work was stuck.
       public static let killed = Ending(rawValue: "killed")
