@@ -76,6 +76,19 @@ struct UndescribedCallerTests {
     try checkCut(thread)
   }
 
+  /// The undescribed function itself has no frame record. The jump and the unaligned stack hide the call that led to it,
+  /// so the outermost record is the only candidate. Without the nop, the caller would be taken for a thunk.
+  @Test func rejectsOutermostRecordForFunctionWithoutFrameRecord() throws {
+    let thread = blocked(callee: "unaligned") {
+      $0.add("unaligned", [.nothing, .call("jumping"), .exit])
+      $0.add("jumping", [.jump("bare")])
+      $0.add("bare", isDescribed: false, Self.growingWithoutFramePointer("wait"))
+      $0.add("block", [.exit])
+      $0.add("wait", Self.wait)
+    }
+    try checkCut(thread)
+  }
+
   /// The caller uses the frame pointer for a number, so its frame record is not recognized.
   @Test func rejectsOutermostRecordBelowCodeMadeAtRunTime() throws {
     let thread = blocked {
