@@ -5,8 +5,8 @@ import Synchronization
 
 /// A temporary progress line on standard error.
 ///
-/// Appears after half a second if standard error is a terminal and the command runs in the foreground. Output to a
-/// terminal, pager or pipe prevents this.
+/// Appears after half a second if standard error is a terminal, the command runs in the foreground, and standard output
+/// is not a terminal, pager or pipe.
 final class Progress: Sendable {
   static let shared = Progress()
   static let option = CommandOption("no-progress", help: "hide the progress line")

@@ -42,7 +42,7 @@ struct TextOutput {
     isPaged = !parsed.has("no-pager") && Terminal.isOutput
   }
 
-  /// Prints `text`. The first call starts the pager, because an earlier start would show an empty screen.
+  /// Prints `text`. The first call starts the pager, because a pager without text would show an empty screen.
   func print(_ text: String) {
     if isPaged, Terminal.isOutput { Pager.start() }
     output.print(style.isASCII ? text.inASCII : text)
