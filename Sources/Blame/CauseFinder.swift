@@ -140,8 +140,8 @@ struct CauseFinder {
   /// Kinds of work that can block while they run.
   private static let waitingKinds: Set<Cause.Kind> = [.file, .network, .memory]
 
-  /// Returns the presumed reason for waits in samples of a running thread: page faults if they are many, otherwise
-  /// the reason with most time in samples of a waiting thread.
+  /// Returns the presumed reason for waits in samples of a running thread: the reason with most time in samples of
+  /// a waiting thread. Without such a reason, page faults if they are many.
   private func missedReason(_ reasons: [Reason]) -> Reason? {
     var times: [Reason: Duration] = [:]
     for (observed, reason) in zip(observations.sampleTimes, reasons)

@@ -318,7 +318,7 @@ private struct RustNameReader {
 
   // MARK: Constants
 
-  /// Reads the value of a generic argument: a number, a Boolean or a character. Stable Rust has no other kinds of values.
+  /// Reads the value of a generic argument: a number, a Boolean or a character. Stable Rust has no others.
   private mutating func constant(_ depth: Int) -> String? {
     budget -= 1
     guard depth < Self.depthMax, budget > 0, let kind = take() else { return nil }

@@ -132,7 +132,7 @@ final class SymbolFile {
     if let separate, separate.sections.contains(where: { $0.type == ElfFormat.symbolTable }) {
       return [SymbolTable(separate, code: image)]
     }
-    // A file stripped for distribution keeps its exported symbols. A compressed embedded file contains its other symbols.
+    // A file stripped for distribution keeps its exported symbols. A compressed embedded file has its other symbols.
     var tables = [SymbolTable(image)]
     do {
       if let packed = try image.content(of: ".gnu_debugdata") {

@@ -212,7 +212,7 @@ package final class Symbolizer {
       } catch { reason = .unreadableFile(error.text) }
     }
     if let process {
-      // Device and inode verify a file mapped by this process. For other processes, only the build ID verifies the file.
+      // Device and inode verify a file mapped by this process. For other processes, only the build ID verifies it.
       let isOwn = process == getpid()
       for other in ProcessFiles.paths(of: module, in: process) {
         let isKnown =

@@ -138,7 +138,7 @@ private let manualTable = OptionTable(
       letter: "o",
       argument: "DIR",
       values: .directory,
-      help: "write all pages to DIR; creates it"
+      help: "write all pages to DIR, created if missing"
     )
   ],
   operands: .words(commandNames),

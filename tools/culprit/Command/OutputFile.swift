@@ -3,8 +3,8 @@ import Glibc
 
 /// A file that is replaced atomically. The new file stays unnamed until it replaces the old file.
 ///
-/// On file systems without unnamed files, the new file has a temporary name. The command removes this file when it ends,
-/// except after SIGKILL.
+/// On file systems without unnamed files, the new file has a temporary name, and the command removes the file at its
+/// end, except after SIGKILL.
 final class OutputFile {
   private let path: String
   private let temporary: String

@@ -8,7 +8,7 @@ struct TextOutput {
       "width",
       letter: "w",
       argument: "COLUMNS",
-      help: "length of a line, 40 to 1000; default: the terminal's"
+      help: "length of a line, 40 to 1000; default: the terminal's width"
     ),
     CommandOption(
       "color",
