@@ -305,7 +305,7 @@ struct CauseFinder {
     sums[.memory, default: Sum()].take(faults, as: nil)
   }
 
-  /// Minimum number of faults that read from disk. Smaller numbers are usual, and such faults are fast.
+  /// Minimum number of faults that read from disk, above the usual.
   private static let manyFaults: UInt64 = 50
   private static let manySmallFaults: UInt64 = 20_000
   private static let enoughTicks: UInt64 = 20
@@ -330,7 +330,7 @@ struct CauseFinder {
     return faults.diskReadBytes > faults.diskWrittenBytes && refaultedBytes >= faults.diskReadBytes / 2
   }
 
-  /// Minimum number of bytes read again. Smaller numbers are usual.
+  /// Minimum number of bytes read again, above the usual.
   private static let manyRefaultedBytes: UInt64 = 1 << 20
 
   /// Adds causes with a negligible share of the stall to the largest cause.

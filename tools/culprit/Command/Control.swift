@@ -21,8 +21,8 @@ let dumpTable = OptionTable(
   epilogue: """
     The process must have been started with CULPRIT_CONTROL=yes by the same user; root can query every process.
     For a process in a container, PID is its process ID in the PID namespace of the command. The process needs its
-    allocator to symbolize its stacks. If the allocator is locked, culprit report PID prints the stalls that the watchdog
-    noted in the stall directory.
+    allocator to symbolize its stacks. If the allocator is locked, culprit report PID prints the stalls that the
+    watchdog noted in the stall directory.
     """,
   examples: """
     $ culprit dump 4242

@@ -124,7 +124,7 @@ struct OTLPWriter: ExportWriter {
       }
       profiles.append(profile(stall, track.thread, part, end: stall.profile.duration))
       count += part.count
-      // Counts the samples of all threads, because a message can have many threads with few samples each.
+      // A message can have many threads with few samples each.
       if count >= Self.samplesMax {
         try write(&profiles, of: stall, &dictionary)
         count = 0
