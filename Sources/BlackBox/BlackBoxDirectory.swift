@@ -67,7 +67,7 @@ package struct BlackBoxDirectory: Sendable {
 
   /// Returns `nil` for an inadmissible file or a failed open. The caller closes the descriptor.
   package func open(_ name: String, _ mode: Int32) -> Int32? {
-    // Before opening: closing a link to a file that this process has locked would release the lock.
+    // Checked before opening: closing any link to this process's locked file would release its lock.
     guard name != ownFile, information(name) != nil else { return nil }
     let descriptor = Glibc.open("\(path)/\(name)", mode | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -91,7 +91,7 @@ package struct BlackBoxDirectory: Sendable {
   package func recordAndState(_ descriptor: Int32) -> (record: RunRecord, isRunning: Bool)? {
     guard let record = record(descriptor) else { return nil }
     guard !isRunning(record, descriptor) else { return (record, true) }
-    // The run might have ended and recorded its end after the first read.
+    // The run might have recorded its end after the first read, so the record is read again.
     return self.record(descriptor).map { ($0, false) }
   }
 
@@ -107,7 +107,7 @@ package struct BlackBoxDirectory: Sendable {
     return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
   }
 
-  /// Whether the process continued without this run after execve(2): it is the calling process, or has left a later
+  /// Whether the process continued after execve(2), without this run: it is the calling process, or has created a newer
   /// file. Releases this process's locks on the files.
   package func wasReplaced(_ record: RunRecord) -> Bool {
     if record.identity == own { return true }

@@ -31,7 +31,7 @@ package enum ControlGroups {
           ? fields[dash + 1] == "cgroup2"
           : fields[dash + 1] == "cgroup" && fields[dash + 3].split(separator: ",").contains(controller[...])
         let root = fields[3] == "/" ? "" : unescaped(fields[3])
-        // A container sees only a part of the tree.
+        // A container sees only the groups below the mount's root.
         guard isMatching, "\(parts[2])/".hasPrefix(root + "/") else { continue }
         let isLocal = fields[dash + 3].split(separator: ",").contains("memory_localevents")
         // A CPU quota applies to all descendants in both versions.

@@ -55,7 +55,7 @@ package struct Inventory: Sendable {
     var stalls: [Owner: [Stalls]] = [:]
     var others: [Stalls] = []
     let owners = Set(records.map { Owner(process: $0.record.identity.process, since: $0.record.since) })
-    // Includes renamed files, as do the commands that read stalls.
+    // Includes renamed files, like the commands that read stall files.
     for name in try box.names([".stall"], beginningWith: "") {
       problems += Self.problems(name, in: box) { descriptor in
         guard let bytes = SmallFile.bytes(descriptor, max: BlackBoxDirectory.stallBytesMax) else {

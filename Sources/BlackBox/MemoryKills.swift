@@ -16,7 +16,7 @@ package struct MemoryKills: Hashable, Sendable {
     case none
     /// The count of the process's own group increased.
     case inOwnGroup
-    /// The own group is gone, and the count of the nearest remaining ancestor, or of the machine, increased.
+    /// The process's group is gone. The count of the nearest remaining ancestor, or of the machine, increased.
     case above
   }
 

@@ -114,7 +114,7 @@ extension RunRecord {
     )
     return hangs.enumerated()
       .map { index, hang in
-        // These IDs are larger than the recorder's IDs.
+        // IDs of noted stalls are larger than the recorder's IDs.
         let id = UInt64(1) << 32 + UInt64(index)
         let time = max(hang.began.nanosecondsSince1970, since.nanosecondsSince1970)
         let name = "culprit-\(WallTime(nanosecondsSince1970: time).fileNamePart)-\(process.id)-\(id).stall"

@@ -97,7 +97,7 @@ package struct RunRecord: Hashable, Sendable {
       read(word, line.dropFirst(word.count + 1))
       words.insert(word)
     }
-    // Without one of these fields, the record might be mistaken for another.
+    // These fields together identify a run.
     guard words.isSuperset(of: ["process", "start", "boot", "namespace", "since"]), identity.process > 0 else {
       return nil
     }

@@ -7,8 +7,8 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   case cleanExit
   /// SIGTERM, without a handler of the service, ended the run while no work was stalled.
   case terminated
-  /// Work was stalled when the run was killed, ended by a signal from another process, or replaced by another program;
-  /// or the watchdog was stopped during a hang.
+  /// The run was killed, ended by a signal from another process, or replaced by another program while work was stalled.
+  /// Also if the watchdog was stopped during a hang.
   case fatalHang
   /// The run ended without a trace while no work was stalled, usually by SIGKILL or _exit(2).
   case killed

@@ -4,7 +4,7 @@ import Glibc
 extension BlackBoxDirectory {
   /// Returns the total time for which the services with records in this directory were watched.
   ///
-  /// Runs that continue count until `now`. `counted` returns the relevant part of the time between two moments. Returns
+  /// Runs that continue count until `now`. `counted` returns the part of an interval that counts. Returns
   /// `nil` if there is no record, a record is unreadable, or a finished run has not recorded its end.
   package func watchedTime(until now: WallTime, _ counted: (WallTime, WallTime) -> Duration) -> Duration? {
     guard let names = try? names([".run", ".told"]), !names.isEmpty else { return nil }

@@ -140,8 +140,8 @@ struct CauseFinder {
   /// Kinds of work that can block while they run.
   private static let waitingKinds: Set<Cause.Kind> = [.file, .network, .memory]
 
-  /// Returns the presumed reason for waits in samples of a running thread: the reason with most time in samples of a
-  /// waiting thread, or page faults if these are many.
+  /// Returns the presumed reason for waits in samples of a running thread: the reason with most time in samples of
+  /// a waiting thread. Without such a reason, page faults if they are many.
   private func missedReason(_ reasons: [Reason]) -> Reason? {
     var times: [Reason: Duration] = [:]
     for (observed, reason) in zip(observations.sampleTimes, reasons)
@@ -255,7 +255,7 @@ struct CauseFinder {
   }
 
   /// Returns for each sample the reason in the nearest sample with a running thread. A sample with an unknown state
-  /// provides its own reason. `nil` if both are missing.
+  /// provides its own reason. `nil` if no sample provides a reason.
   private func runningReasons(_ samples: [Sample], _ reasons: [Reason]) -> [Reason?] {
     var nearest = [(reason: Reason, distance: Int)?](repeating: nil, count: samples.count)
     func pass(_ order: some Sequence<Int>) {
@@ -280,7 +280,7 @@ struct CauseFinder {
   /// Minimum share of CPU and ready time that counts in samples of a waiting thread. Waking up takes less.
   private static let hardlyRunning = 0.03
 
-  /// Attributes CPU time in the kernel outside system calls to page faults, if these are many.
+  /// Attributes CPU time in the kernel outside system calls to page faults, if they are many.
   private func settleFaults(_ sums: inout [Cause.Kind: Sum]) {
     guard let counted = faults, var computing = sums[.computing],
       hasManyFaults || counted.minorFaults >= Self.manySmallFaults
@@ -305,7 +305,7 @@ struct CauseFinder {
     sums[.memory, default: Sum()].take(faults, as: nil)
   }
 
-  /// Minimum number of faults that read from disk. Fewer are usual and fast.
+  /// Minimum number of faults that read from disk, above the usual.
   private static let manyFaults: UInt64 = 50
   private static let manySmallFaults: UInt64 = 20_000
   private static let enoughTicks: UInt64 = 20
@@ -330,7 +330,7 @@ struct CauseFinder {
     return faults.diskReadBytes > faults.diskWrittenBytes && refaultedBytes >= faults.diskReadBytes / 2
   }
 
-  /// Minimum number of bytes read again. Fewer are usual.
+  /// Minimum number of bytes read again, above the usual.
   private static let manyRefaultedBytes: UInt64 = 1 << 20
 
   /// Adds causes with a negligible share of the stall to the largest cause.

@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-/// Completes stacks without outermost frames from similar stacks near in time. Otherwise, callers would lose this time.
+/// Adds missing outermost frames from similar stacks near in time, so that callers do not lose the stack's time.
 enum CutStacks {
   /// Number of searched neighbours on each side.
   static let reach = 16

@@ -4,7 +4,7 @@ import CulpritStallRecord
 /// and static variables of C++ functions.
 ///
 /// Memory shows only that an initialization is in progress. The stack of the initializing thread contains the caller of
-/// the waiting function, or a function that runs initializers, with frames below.
+/// the waiting function, or a function that runs initializers, with callees.
 struct Initializers {
   private let threads: [ThreadSample]
   private let stacks: [Stack]

@@ -132,8 +132,8 @@ struct Observations {
     return zip(places, places.dropFirst()).allSatisfy(isBefore) ? places : places.sorted(by: isBefore)
   }
 
-  /// Returns the indices of all samples. For jobs and pools with samples of tasks, omits threads without a task. These
-  /// have finished the job, but the end was noticed late.
+  /// Returns the indices of all samples. For jobs and pools with samples of tasks, omits threads without a task: they
+  /// have finished the job, but the watchdog noticed the end late.
   private static func placesOfTasks(_ stall: Stall, _ recorded: [Stack]) -> [Int] {
     guard stall.source.kind == .job || stall.source.kind == .pool else { return Array(stall.samples.indices) }
     var kinds: [Int: TaskStack.Kind] = [:]

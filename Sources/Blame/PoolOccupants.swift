@@ -4,7 +4,7 @@ enum PoolOccupants {
   /// The functions that run a job on a Swift concurrency thread. They mark a thread as occupied.
   private static let runners: Set<String> = ["swift_job_run", "swift_job_runImpl"]
 
-  /// Returns the stall to analyze. For a pool without samples, its threads, captured once, serve as samples.
+  /// Returns the stall to analyze. A pool without samples uses the single capture of its threads.
   static func observed(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall {
     guard stall.source.kind == .pool, !stall.samples.contains(where: { $0.threadID != nil }) else { return stall }
     return asSamples(stall, stacks, resolve)

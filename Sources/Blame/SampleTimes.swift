@@ -3,7 +3,7 @@ import CulpritStallRecord
 /// The time that each sample of a stall represents.
 ///
 /// Each instant belongs to the nearest sample of each thread. The total of several threads is scaled to the stall.
-/// Where samples are missing, the time belongs to no sample: a sample represents little more time than its neighbours.
+/// A sample's span is limited by the sampling interval, so the time of missing samples belongs to no sample.
 struct SampleTimes {
   let all: [Duration]
   /// The span of each sample, by the age of the work. Spans of different threads overlap.

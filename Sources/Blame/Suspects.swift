@@ -13,11 +13,11 @@ package struct Suspects {
   private let times: [FunctionIdentity: Duration]
   private let candidates: Set<FunctionIdentity>
 
-  /// Tolerance around half of the stall, below which differences are noise.
+  /// Differences from half of the stall below this share are noise.
   package static let tieMargin = 0.01
   static let claimsMax = 8
   static let callersMax = 3
-  /// Minimum share of own work. A function with less work only leads to others.
+  /// Minimum share of a function's own work. Below this share, the function only leads to others.
   private static let ownWorkMin = 0.1
   /// Maximum share of the heaviest part among several.
   private static let partMax = 0.75

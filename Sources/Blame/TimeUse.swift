@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-/// A thread's use of the time around a sample. The sample's state alone is random.
+/// A thread's use of the time around a sample. The state at the sample itself is random.
 struct TimeUse {
   /// Shares of time on a CPU, and ready to run without a CPU. The rest is waiting.
   var used = 0.0

@@ -158,7 +158,7 @@ struct WaitGraph {
         break
       }
       let name = isWaiting(waiter, for: lock.kind)
-      // The memory is not a lock if the waiting function's name excludes this, or without both a holder and a name. If
+      // The memory is not a lock if the waiting function's name excludes a lock, or if holder and name are missing. If
       // a thread waits for an object it holds, the owner changed during the observation.
       if name == false || (lock.isOrphaned && name == nil)
         || way.signature.links.contains(where: { $0.address == lock.address })
@@ -233,8 +233,8 @@ struct WaitGraph {
     return Observation(sample: seen, thread: thread.thread, holds: nil)
   }
 
-  /// Returns the observation of thread `id` nearest to `age`; `nil` if it is distant and the thread used CPU time
-  /// around `age`.
+  /// Returns the observation of thread `id` nearest to `age`; `nil` if the observation is distant and the
+  /// thread used CPU time around `age`.
   private func nearest(_ id: Int32, to age: Duration) -> Observation? {
     guard let all = observations[id] else { return nil }
     let next = all.partitioningIndex { $0.sample.age >= age }

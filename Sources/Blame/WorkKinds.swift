@@ -18,7 +18,7 @@ final class WorkKinds {
     }
     for frame in callees {
       guard let kind = kind(frame) else { continue }
-      // A text search can match a pattern.
+      // A text search that calls functions for regular expressions matches a pattern.
       let isMatching = kind == .text && callees.contains { self.kind($0) == .regularExpressions }
       return .kind(isMatching ? .regularExpressions : kind)
     }

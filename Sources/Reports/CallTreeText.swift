@@ -3,8 +3,9 @@
 /// Shortens chains without branches: one line summarizes callers outside the application's code, and calls within a
 /// library. A full tree contains all functions.
 struct CallTreeText {
-  /// Minimum shares of branches with their own line: in application code and its callees, and within libraries.
+  /// Minimum share of a branch with its own line, in application code and its callees.
   private static let smallestBranch = 0.01
+  /// Minimum share of a branch with its own line, within libraries.
   private static let smallestInside = 0.1
   private static let deepestInside = 2
   private static let ownRun = 8

@@ -35,7 +35,7 @@ extension ReportSections {
     }
     if !self.notes(of: .likely).isEmpty {
       notes.append(
-        "likely one job: without perf_event_open, a pause at which the task continued at once is not visible"
+        "likely one job: without perf_event_open, a suspension from which the task resumes at once is not visible"
       )
     }
     if report.repeats > 0 {

@@ -62,7 +62,7 @@ public struct ProcessDump: Hashable, Sendable, Codable {
 
   /// The dump as one line of JSON.
   ///
-  /// - Throws: `EncodingError` for a number that JSON cannot represent. No dump contains one.
+  /// - Throws: `EncodingError` for a number that JSON cannot represent, which no dump contains.
   public func json() throws -> String { try encodedJSON(self) }
 }
 

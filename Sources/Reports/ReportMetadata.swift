@@ -100,7 +100,7 @@ extension StallReport {
 
   /// Returns the report as JSON (RFC 8259) in one line, in the format of docs/internals/report-json.md.
   ///
-  /// - Throws: `EncodingError` for a share that is not a number. No stall produces one.
+  /// - Throws: `EncodingError` for a share that is not a number, which no stall produces.
   public func json() throws -> String { try encodedJSON(self) }
 
   /// The report as a single log line: time, process, headline and cause.

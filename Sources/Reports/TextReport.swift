@@ -122,8 +122,8 @@ extension StallReport: CustomStringConvertible {
     text(TextStyle(width: width, explains: explains))
   }
 
-  /// Returns only the answer, in a few lines for a log: source, culprit, and cause. ``StallEvent`` has reported the
-  /// start of the stall before.
+  /// Returns only the answer, in a few lines for a log: source, culprit, and cause. An earlier ``StallEvent`` has
+  /// reported the start of the stall.
   ///
   /// - Parameter width: The line width in characters, at least 40.
   /// - Returns: The text.

@@ -159,7 +159,7 @@ enum NameRecord {
     case 4: .changedFile(expected: first, found: second)
     case 5: .unverifiable
     case 6: .noSymbols
-    // Includes unknown reasons. In any case, there is no name.
+    // Includes unknown reasons, which also mean that there is no name.
     default: .noSymbolHere
     }
   }

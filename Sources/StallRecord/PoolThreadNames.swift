@@ -13,7 +13,7 @@ extension ObservedThread {
 extension Stall {
   /// The stall with readable names for threads of libdispatch's pool, such as `pool thread 1` for `oot.default-qos`.
   ///
-  /// The stalled thread has the number of its source, or 1. Others are numbered by thread ID.
+  /// The stalled thread has the number of its source, or 1. Other pool threads are numbered by thread ID.
   package var namingPoolThreads: Stall {
     var ids = Set((others?.threads ?? []).lazy.map(\.thread).filter(\.isOfPool).map(\.id))
     for holder in holders where holder.thread.isOfPool { ids.insert(holder.thread.id) }

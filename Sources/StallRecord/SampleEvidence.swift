@@ -1,4 +1,4 @@
-/// Raw data of a thread and its surroundings besides the stack. Interpreted when the report is made.
+/// Raw data of a sample besides the stack: the thread, its process and the machine. The report interprets the data.
 package struct SampleEvidence: Hashable, Sendable {
   package var arguments: [UInt64] = []
   /// The words at the address of a futex wait (futex(2)); empty without a wait.

@@ -9,8 +9,8 @@ struct SampleSelection {
   private var position = 0
   private var chosen = 0
   private var random: UInt64 = 0x9e37_79b9_7f4a_7c15
-  /// The last sample, and the last sample with kernel counters, unless selected. Differences from the first to the last
-  /// sample need them.
+  /// The last sample, and the last sample with kernel counters, unless selected. Both are needed for the differences
+  /// from the first to the last sample.
   private var last: Sample?
   private var lastCounted: Sample?
   private(set) var total = 0

@@ -79,7 +79,7 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
   /// The kernel refused to send the signal, or the thread could not run the handler: it had no stack space or no
   /// thread-local storage.
   case notSignalled = 4
-  /// Threads that were stopped while answering hold too many earlier requests.
+  /// Too many earlier requests are pending in threads that were stopped before they answered.
   case requestsStuck = 5
   /// The kernel does not provide the thread's state, and the thread did not run. It was presumably blocked.
   case noState = 7

@@ -76,8 +76,8 @@ package struct StallFile: Sendable {
   ///
   /// - Parameters:
   ///   - extent: The data to keep.
-  ///   - piece: Returns any number of next bytes; empty at the end. For other files than `.stall` files, it is called
-  ///     only for the header.
+  ///   - piece: Returns any number of next bytes; empty at the end. Called only for the header if the file
+  ///     is not a `.stall` file.
   /// - Throws: ``StallFileError`` if the file has no header that this version can read.
   package init(_ extent: Extent, _ piece: @escaping () -> [UInt8]) throws(StallFileError) {
     try self.init(RecordScanner(piece), extent)

@@ -28,7 +28,7 @@ package struct StallNote: Hashable, Sendable {
     package static var sharedLabel: Kind { Kind(code: 11) }
     /// The report was delivered, or only counted because of the report limits.
     package static var reported: Kind { Kind(code: 12) }
-    /// The work might have been several jobs: short pauses, after which a task continued at once, were not visible.
+    /// The work might have been several jobs, because suspensions that resumed at once were not visible.
     package static var likely: Kind { Kind(code: 13) }
     /// Labelled work that ran while this work was suspended, and might have held the awaited resource. The title is the
     /// label, the text the report ID if the work stalled, and the time the duration of the overlap.

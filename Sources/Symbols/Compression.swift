@@ -4,7 +4,7 @@ enum Compression {
   private static let zlibType: UInt32 = 1
   private static let zstdType: UInt32 = 2
 
-  /// Debug information can have a few gigabytes. Larger claims are corrupt.
+  /// Debug information can have a few gigabytes. A header that claims more than this limit is corrupt.
   private static let sectionBytesMax: UInt64 = 64 << 30
 
   /// Returns the content of a section with a compression header (System V ABI, "Section Compression").

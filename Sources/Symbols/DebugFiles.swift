@@ -12,8 +12,8 @@ package struct DebugSearch: Sendable {
     self.servers = servers
   }
 
-  /// Finds a file with `buildID` in ``directories`` or on ``servers``: preferably the program's own file, otherwise its
-  /// debug information. Returns its path. If the former path of the program's file is known as `path`, files with its
+  /// Returns the path of a file with `buildID` in ``directories`` or on ``servers``: preferably the program's own file,
+  /// otherwise its debug information. If the former path of the program's file is known as `path`, files with its
   /// name are candidates.
   package func file(withBuildID buildID: [UInt8], formerlyAt path: String? = nil) -> String? {
     guard buildID.count > 1 else { return nil }

@@ -3,10 +3,11 @@ import CulpritStallRecord
 import Glibc
 
 /// Debug information from the servers in `DEBUGINFOD_URLS` (debuginfod(8)), through elfutils' client library, if
-/// installed. Used only on explicit request, because it takes long and shows the servers which programs run here.
+/// installed. Used only on explicit request, because requests take long and show the servers which programs run here.
 ///
-/// The library waits for servers for minutes and cannot be stopped at once. A separate thread calls it, and the caller
-/// waits a limited time for the thread. Files that arrive later are available at the next request.
+/// The client library can wait minutes for a server, and its requests cannot be stopped at once. A separate thread
+/// calls the library, and the caller waits a limited time for the thread. Files that arrive after this time are
+/// available at the next request.
 package final class DebugInfoServers: @unchecked Sendable {
   // SAFETY: everything mutable is guarded by `lock`.
 
@@ -98,7 +99,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     guard !buildID.isEmpty else { return nil }
     return withLock {
       if let answer = answers[buildID] { return answer }
-      // If a request is pending, its caller has given up. Unresponsive servers cause only one wait.
+      // A pending request has been abandoned by its caller. Not waiting again limits the delay by unresponsive servers.
       guard request == nil, !isOver, Self.now() < end else { return nil }
       let began = Self.now()
       request = Request(buildID: buildID, began: began, heard: began)
@@ -205,10 +206,10 @@ package final class DebugInfoServers: @unchecked Sendable {
       }
     }
     var path: UnsafeMutablePointer<CChar>?
-    // The thread does not delay forks while it waits for a server.
+    // Unregisters the thread, because a registered thread would delay forks while it waits for a server.
     let worked = clinux_fork_rest()
     let descriptor = installed.find(client, buildID, Int32(buildID.count), &path)
-    // Closed before the thread registers again, which might wait for a fork.
+    // Closed before the thread registers again, because registering might wait for a fork.
     if descriptor >= 0 { close(descriptor) }
     if worked { _ = clinux_fork_work() }
     guard descriptor >= 0, let path else { return nil }

@@ -149,7 +149,7 @@ final class DebugInformation {
         case Attribute.declarationFile: file = value.number
         case Attribute.declarationLine: line = value.number
         case Attribute.abstractOrigin, Attribute.specification:
-          // Other units number their files differently.
+          // File numbers are valid only within a unit.
           guard let found = entries.reference(value), found.file === main,
             (entries.header.offset..<entries.header.end).contains(found.offset)
           else { return }

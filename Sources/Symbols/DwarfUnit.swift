@@ -75,7 +75,7 @@ final class DwarfUnit {
       }
     }
     self.tag = tag ?? 0
-    // Bases can follow the values that are relative to them.
+    // Resolved last, because base attributes can follow the values that are relative to a base.
     lowPC = lowValue.flatMap(address) ?? skeleton?.lowPC ?? 0
   }
 
@@ -176,7 +176,7 @@ final class DwarfUnit {
   private func rangeList(_ value: AttributeValue) -> [AddressRange] {
     guard let number = Int(exactly: value.number) else { return [] }
     if header.encoding.version < 5 {
-      // Older range lists stay in the program's file, not the split file.
+      // Range lists before DWARF 5 stay in the program's file, not the split file.
       let owner = skeleton ?? self
       let (place, overflow) = number.addingReportingOverflow(skeleton?.gnuRangesBase ?? 0)
       owner.file.ranges.requireAll()

@@ -65,7 +65,7 @@ enum ElfFormat {
     var count = Int(header.sectionCount)
     let room = (bytes.count - offset) / entry
     if count == 0, room > 0 {
-      // If the header's field is too small, the first section's size is the count.
+      // If the count does not fit into the header's field, the first section's size is the count.
       var first = bytes.cursor(at: offset + (is64 ? 32 : 20))
       count = Int(exactly: first.offset(isWide: is64)) ?? 0
     }

@@ -145,7 +145,7 @@ struct FunctionTable {
         if abbreviation.hasChildren, abbreviation.hasSibling, Self.hasNoCode(abbreviation.tag) {
           let value = AttributeValue(attributes[0].form, &cursor, encoding, base: base, implicit: 0)
           let target = unit.reference(value)?.offset ?? 0
-          // Skips forward only, because a loop would never end.
+          // Skips forward only: a backward reference could cause an endless loop.
           let distance = target - (cursor.position - base)
           if distance >= 0 {
             cursor.skip(distance)

@@ -5,7 +5,7 @@ struct LineHeader {
     var directory: UInt64
   }
 
-  /// Maximum number of entries. Each entry has at least a byte, but can claim to be empty.
+  /// Maximum number of entries. A corrupt table can claim any number of empty entries.
   private static let entriesMax: UInt64 = 1 << 20
 
   /// The offset of the program in the section, and one past its end.

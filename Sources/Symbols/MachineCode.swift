@@ -1,7 +1,7 @@
 import CCulpritUnwind
 
-/// Follows code straight ahead to find the constant values of registers at calls and jumps. At jump targets, all
-/// registers are unknown. Unknown code gives no result.
+/// Decodes code in address order to find the constant values of registers at calls and jumps. At jump targets, all
+/// registers become unknown. Unknown code gives no result.
 struct MachineCode {
   enum Constant: Hashable {
     case number(UInt64)

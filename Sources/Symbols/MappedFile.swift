@@ -25,7 +25,7 @@ final class MappedFile {
       let name = path.isEmpty ? "\"\"" : path
       throw ElfError(text: "cannot open \(name): \(String(cString: strerror(-descriptor)))")
     }
-    // Closed soon: the service might close this descriptor and reuse its number.
+    // Closed below, because the service might close this descriptor and reuse its number.
     var file = clinux_descriptor_keep(descriptor)
     defer { clinux_descriptor_close(&file) }
     var information = stat()

@@ -21,9 +21,9 @@ final class MergedFunctions {
   private var forwarded: [UInt64: UInt64] = [:]
   private let hasDebugInformation: Bool
 
-  /// Maximum size of a forwarder. Longer functions do other work.
+  /// Maximum size of a forwarder. Larger functions do more than forward.
   private static let forwarderBytesMax: UInt64 = 160
-  /// Maximum size of a caller. Following longer code takes too long.
+  /// Maximum size of a caller. Decoding larger functions takes too long.
   private static let callerBytesMax: UInt64 = 1 << 18
 
   /// Finds the merged functions of `image`, with symbols in `table`; `nil` if there are none.
@@ -75,7 +75,7 @@ final class MergedFunctions {
   }
 
   /// Returns the name of the original function called before `next`, and the start of the merged function with its
-  /// code; `nil` for other or ambiguous calls.
+  /// code; `nil` if the call is ambiguous or calls no merged function.
   func function(calledBefore next: UInt64) -> (name: TextReference, merged: UInt64)? {
     guard let caller = table.symbol(at: FileAddress(next - 1)),
       caller.range.end - caller.range.start <= Self.callerBytesMax,

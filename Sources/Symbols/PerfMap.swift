@@ -26,7 +26,7 @@ struct PerfMap {
     self.init(text: bytes, path: path)
   }
 
-  /// If two functions have one address, the later one is valid, because the first was discarded.
+  /// If two lines have one address, the last line is valid, because the compiler has replaced the first function.
   init(text: [UInt8], path: String) {
     self.path = path
     var entries: [Entry] = []

@@ -4,7 +4,7 @@ import Glibc
 
 enum ProcessFiles {
   /// Returns other paths to the file of `module` while the process `id` runs: its executable, and its mappings
-  /// (proc(5): `map_files`, which needs privileges). They reach the mapped file even if it was deleted or replaced.
+  /// (proc(5): `map_files`, which needs privileges). They lead to the mapped file even if it was deleted or replaced.
   static func paths(of module: Module, in id: Int32) -> [String] {
     let mappings = module.mappings.prefix(4)
       .map {

@@ -7,7 +7,7 @@ package struct AddressRange: Equatable {
 }
 
 enum RangeList {
-  /// Maximum number of ranges of a function. Longer lists are corrupt.
+  /// Maximum number of ranges of a function. A list with more ranges is corrupt.
   private static let countMax = 1 << 16
 
   static func old(_ section: Bytes, at offset: Int, base: UInt64, _ encoding: UnitEncoding) -> [AddressRange] {

@@ -26,8 +26,8 @@ struct RustName {
   }
 }
 
-/// Reads a name from left to right. References lead backwards, which excludes loops. Budgets bound the work for many
-/// references.
+/// Reads a name from left to right. References lead backwards only, so they form no loop. Budgets limit the work for
+/// names with many references.
 private struct RustNameReader {
   private let bytes: [UInt8]
   /// Whether generic arguments, lifetimes and signatures are part of the result.
@@ -318,7 +318,7 @@ private struct RustNameReader {
 
   // MARK: Constants
 
-  /// Reads the value of a generic argument: a number, a Boolean or a character. Stable Rust has no other kinds.
+  /// Reads the value of a generic argument: a number, a Boolean or a character. Stable Rust has no others.
   private mutating func constant(_ depth: Int) -> String? {
     budget -= 1
     guard depth < Self.depthMax, budget > 0, let kind = take() else { return nil }

@@ -25,7 +25,7 @@ final class SectionContent {
     guard let count = Int(exactly: size), count > 0 else {
       throw ElfError(text: "a compressed section has \(size) bytes")
     }
-    // Debug information shrinks to a third or a tenth. Much larger claims would exhaust memory.
+    // Debug information shrinks to a third or a tenth. A much larger claimed size would exhaust memory.
     guard (count - (1 << 20)) >> 6 <= compressed.count else {
       throw ElfError(text: "a compressed section of \(compressed.count) bytes claims to become \(size)")
     }

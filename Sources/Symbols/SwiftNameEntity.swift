@@ -119,7 +119,7 @@ extension SwiftNameReader {
       range = group.upperBound..<range.upperBound
       range = text.dropping(":", from: range) ?? range
     }
-    // The first of these separators starts the type.
+    // The first of several separators starts the type.
     var name = range
     for joint: StaticString in [" : ", " -> ", " throws", " async", " where "] {
       if let found = text.first(joint, in: name) { name = name.lowerBound..<found.lowerBound }

@@ -30,7 +30,7 @@ final class SymbolFile {
     files = DebugFiles(search: search)
   }
 
-  /// Whether all files were complete a few milliseconds ago. Truncated files are incomplete.
+  /// Whether no file is truncated, as checked at most a few milliseconds ago.
   func isIntact() -> Bool {
     let now = coarseNanoseconds()
     guard now &- checkedAt > 4_000_000 else { return true }
@@ -132,7 +132,7 @@ final class SymbolFile {
     if let separate, separate.sections.contains(where: { $0.type == ElfFormat.symbolTable }) {
       return [SymbolTable(separate, code: image)]
     }
-    // A file stripped for distribution keeps its exported symbols. A compressed embedded file has the others.
+    // A file stripped for distribution keeps its exported symbols. A compressed embedded file has its other symbols.
     var tables = [SymbolTable(image)]
     do {
       if let packed = try image.content(of: ".gnu_debugdata") {

@@ -50,8 +50,8 @@ struct SymbolIndex {
   }
 
   /// Creates an index of `symbols` in any order. `limit` returns the end of the code that contains an address. A symbol
-  /// of unknown length ends there or at the next symbol. `isReserved` is whether the name at an offset begins with two
-  /// underscores. Exported C library functions with a reserved name also have another name.
+  /// of unknown length ends at this limit or at the next symbol. `isReserved` is whether the name at an offset begins
+  /// with two underscores. Exported C library functions with a reserved name also have another name.
   init(_ symbols: [Symbol], limit: (UInt64) -> UInt64, isReserved: (UInt32) -> Bool = { _ in false }) {
     var kept: [Symbol] = []
     var aliases: [(start: UInt64, name: UInt32)] = []

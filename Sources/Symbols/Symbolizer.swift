@@ -159,7 +159,7 @@ package final class Symbolizer {
     }
     guard memoryMax < .max else { return }
     lookUpsSinceCheck += 1
-    // Summing up takes longer than a lookup, so it is done rarely.
+    // Summing up memory sizes takes longer than a lookup, so it is done once in 16 lookups.
     guard lookUpsSinceCheck >= 16 else { return }
     lookUpsSinceCheck = 0
     var total = byteCount
@@ -212,7 +212,7 @@ package final class Symbolizer {
       } catch { reason = .unreadableFile(error.text) }
     }
     if let process {
-      // The location verifies a file mapped by this process. For other processes, only the build ID does.
+      // Device and inode verify a file mapped by this process. For other processes, only the build ID verifies it.
       let isOwn = process == getpid()
       for other in ProcessFiles.paths(of: module, in: process) {
         let isKnown =
@@ -230,8 +230,8 @@ package final class Symbolizer {
     return .unusable(reason)
   }
 
-  /// Whether `image` is the file of `module`. Compares build IDs. For files of this process without one, compares
-  /// device and inode.
+  /// Whether `image` is the file of `module`. Compares build IDs. For a file of this process without a build ID,
+  /// compares device and inode.
   private func isFile(_ image: ElfImage, of module: Module) -> Bool {
     guard image.buildID == module.buildID else { return false }
     guard module.buildID.isEmpty, process == getpid(), let mapped = module.identity,

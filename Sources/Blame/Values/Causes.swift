@@ -61,7 +61,7 @@ extension StallReport {
       public static let file = Kind(rawValue: "file")
       /// Memory was reclaimed or read in.
       public static let memory = Kind(rawValue: "memory")
-      /// More work was waiting than could be done.
+      /// More work was waiting than the threads could do.
       public static let congestion = Kind(rawValue: "congestion")
       /// The thread was ready to run without a CPU.
       public static let noCPU = Kind(rawValue: "noCPU")

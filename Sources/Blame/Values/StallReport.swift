@@ -366,7 +366,7 @@ extension StallReport {
       public static let fileLock = Kind(rawValue: "fileLock")
       /// Other work with the same label stalled simultaneously. The title is its source, the text its report ID.
       public static let sharedLabel = Kind(rawValue: "sharedLabel")
-      /// The work might have been several jobs of a task: system calls that show its pauses were refused.
+      /// The work might have been several jobs of a task: the system calls that would show its pauses were refused.
       public static let likely = Kind(rawValue: "likely")
       /// Other work ran while this work was suspended, and might have held the awaited resource. The title is its label,
       /// the text its report ID if it stalled.

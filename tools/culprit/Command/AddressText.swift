@@ -13,7 +13,7 @@ struct AddressText {
     var basenames = false
   }
 
-  /// Output is written in large pieces, which is faster.
+  /// Size of a piece of output. Large pieces are faster to write.
   private static let pieceBytes = 64 << 10
 
   let options: Options

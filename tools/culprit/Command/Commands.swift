@@ -60,7 +60,7 @@ func helpOfFamily() -> String {
 }
 
 extension OptionTable {
-  /// The conversion to ASCII can lengthen text, so it must precede the layout.
+  /// The table in ASCII. The conversion can lengthen text, so it must precede the layout.
   fileprivate var inASCII: OptionTable {
     var table = self
     table.usage = usage.map(\.inASCII)
@@ -138,7 +138,7 @@ private let manualTable = OptionTable(
       letter: "o",
       argument: "DIR",
       values: .directory,
-      help: "write all pages to DIR; creates it"
+      help: "write all pages to DIR, created if missing"
     )
   ],
   operands: .words(commandNames),

@@ -19,9 +19,10 @@ let dumpTable = OptionTable(
   ] + TextOutput.options,
   operands: .anything,
   epilogue: """
-    The process must have been started with CULPRIT_CONTROL=yes by the same user; root can ask every process. In a
-    container, PID is the number that the command sees. The process itself finds the names, so that its allocator must
-    not be locked. If it is, culprit report PID prints what the watchdog noted in the stall directory.
+    The process must have been started with CULPRIT_CONTROL=yes by the same user; root can query every process.
+    For a process in a container, PID is its process ID in the PID namespace of the command. The process needs its
+    allocator to symbolize its stacks. If the allocator is locked, culprit report PID prints the stalls that the
+    watchdog noted in the stall directory.
     """,
   examples: """
     $ culprit dump 4242

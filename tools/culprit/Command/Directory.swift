@@ -49,7 +49,7 @@ struct Expansion {
 
   init(_ operands: [String]) throws {
     try requireInput(operands)
-    // Names given by a watchdog start with the time of the stall. Renamed files follow them.
+    // Names given by a watchdog start with the time of the stall. Renamed files come after these names.
     var files: [(name: String, path: String)] = []
     var place: Int?
     for operand in operands {

@@ -68,7 +68,7 @@ private func exportProfile(
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   try destination.requireNone(of: files)
-  // An empty list would mean standard input.
+  // An empty list of paths would mean standard input.
   guard files.isWhole || !files.paths.isEmpty else { return false }
   let file = try OutputFile(destination.path)
   guard !format.isBinary || !file.isTerminal else {

@@ -40,7 +40,7 @@ func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
 private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWriter, isWhole: Bool) {
   let store = OverflowFile()
   var page = PageWriter(version: toolVersion, store: store)
-  // An empty list would mean standard input.
+  // An empty list of paths would mean standard input.
   guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
   let extent = stalls.extentForExports(store, includesBlame: true)
   var reading = Stalls.FileResult()

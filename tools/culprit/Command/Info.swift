@@ -35,7 +35,7 @@ func runInfo(_ parsed: OptionTable.Arguments) throws -> Bool {
   let allListed = directories.map { printRuns($0) }.allSatisfy { $0 }
   let files = parsed.operands.filter { !directories.contains($0) }
   guard directories.isEmpty || !files.isEmpty else { return allListed }
-  // One sample is enough, because samples are only counted.
+  // Samples are only counted, so one sample per stall is kept in memory.
   return forEachStallFile(files, StallFile.Extent(samples: 1)) { name, file in
     output.print(describe(file, name, listingModules: parsed.has("modules")))
   } && allListed

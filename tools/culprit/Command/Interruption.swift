@@ -93,7 +93,7 @@ enum Interruption {
     }
   }
 
-  /// Ends the process with `signal`. The lock prevents other threads from ending the process first.
+  /// Ends the process with `signal`. Holding the lock prevents other threads from ending the process first.
   private static func die(of signal: Int32) -> Never {
     hasArrived.store(true, ordering: .releasing)
     Progress.shared.end()

@@ -2,7 +2,7 @@ import Glibc
 
 /// Processes inputs in parallel and returns the results in order.
 enum OrderedWork {
-  /// Each thread holds an input in memory.
+  /// Maximum number of threads. Each thread holds an input in memory.
   private static let threadsMax = 4
   /// Maximum number of waiting results per thread.
   private static let resultsAhead = 4

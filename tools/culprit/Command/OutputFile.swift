@@ -1,10 +1,10 @@
 import CCulpritLinux
 import Glibc
 
-/// A file that is replaced atomically. The new file stays unnamed until then.
+/// A file that is replaced atomically. The new file stays unnamed until it replaces the old file.
 ///
-/// On file systems without unnamed files, the new file has a temporary name. The command removes it at its end, except
-/// after SIGKILL.
+/// On file systems without unnamed files, the new file has a temporary name, and the command removes the file at its
+/// end, except after SIGKILL.
 final class OutputFile {
   private let path: String
   private let temporary: String

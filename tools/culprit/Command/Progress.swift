@@ -5,8 +5,8 @@ import Synchronization
 
 /// A temporary progress line on standard error.
 ///
-/// Appears after half a second if standard error is a terminal and the command runs in the foreground. Output to a
-/// terminal, pager or pipe prevents this.
+/// Appears after half a second if standard error is a terminal and the command runs in the foreground. The first output
+/// to a terminal, pager or pipe ends the line.
 final class Progress: Sendable {
   static let shared = Progress()
   static let option = CommandOption("no-progress", help: "hide the progress line")
@@ -62,7 +62,7 @@ final class Progress: Sendable {
 
   func didWrite(_ count: Int) { state.withLock { $0.bytesWritten += UInt64(count) } }
 
-  /// Removes the line as necessary, then calls `write`, which writes to `descriptor`.
+  /// Removes the line unless `descriptor` is a regular file, then calls `write`, which writes to `descriptor`.
   func makeRoom(_ descriptor: Int32, _ write: () -> Void) {
     // Messages on standard error are short lines. The lock prevents drawing during a write.
     guard descriptor != STDERR_FILENO else {

@@ -22,10 +22,10 @@ let reportTable = OptionTable(
   ] + TextOutput.options + [Progress.option] + Stalls.choosingOptions + Stalls.namingOptions,
   operands: .file(ending: ".stall"),
   epilogue: """
-    Names come from the FILE, if the process or "culprit symbolize -o" stored them there, and otherwise from the files that
-    were mapped into the process, if they are unchanged. Missing files are searched in the debug directories, by build-id
-    (DIR/.build-id/ab/cdef.debug) or by name (DIR/shop, DIR/shop.debug), and then on the servers in DEBUGINFOD_URLS. Unset
-    it, or interrupt the command, if that takes too long.
+    Names stored in the FILE by the process or by "culprit symbolize -o" are used first. Other names come from the files
+    that were mapped into the process, if these files are unchanged. Missing files are searched for in the debug
+    directories, by build-id (DIR/.build-id/ab/cdef.debug) or by name (DIR/shop, DIR/shop.debug), and then on the
+    servers in DEBUGINFOD_URLS. If the servers take too long, unset DEBUGINFOD_URLS or interrupt the command.
     """,
   examples: """
     $ culprit report stall.stall

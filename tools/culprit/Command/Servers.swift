@@ -1,8 +1,7 @@
 import CulpritSymbols
 import Glibc
 
-/// The servers in DEBUGINFOD_URLS. After 15 s without data, the command waits for neither the current request nor later
-/// ones.
+/// The servers in DEBUGINFOD_URLS. After 15 s without data, the command stops waiting and makes no more requests.
 let servers = DebugInfoServers(patience: .silence(.seconds(15)), start: startThread) { message in
   switch message {
   case .isFetching(let id):

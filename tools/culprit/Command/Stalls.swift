@@ -206,7 +206,7 @@ struct Stalls: Sendable {
     _ use: (Output) -> Void
   ) -> FileResult {
     var reading = FileResult(isWhole: files.isWhole)
-    // An empty list would mean standard input.
+    // An empty list of paths would mean standard input.
     guard files.isWhole || !files.paths.isEmpty else { return reading }
     let (selection, naming, found) = (selection, naming, files.found)
     let paths = files.paths.isEmpty ? ["-"] : files.paths

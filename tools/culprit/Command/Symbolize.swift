@@ -41,11 +41,11 @@ let symbolizeTable = OptionTable(
   ],
   operands: .file(ending: ".stall"),
   epilogue: """
-    Addresses are hexadecimal, as the file states them; without ADDRESS they are read from standard input, one on each line.
-    The output is that of addr2line of the GNU binutils for the same options.
+    Addresses are hexadecimal, in the file's own address space. Without ADDRESS, they are read from standard input, one
+    per line. The output is that of addr2line of the GNU binutils for the same options.
 
-    Debug information is taken from the file, else from a file of its own that is found by build-id or debug link in the
-    debug directories (the last of them /usr/lib/debug), else from the servers in DEBUGINFOD_URLS.
+    Debug information comes from the file itself, then from a separate file found by build-id or debug link in the debug
+    directories (/usr/lib/debug is last), then from the servers in DEBUGINFOD_URLS.
     """,
   examples: """
     $ culprit symbolize -e /usr/lib/libshop.so -fiC 0x1a2b0
@@ -86,7 +86,7 @@ func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
       text.flush()
     }
     for problem in symbolizer.problems { output.error(problem) }
-    // The process ends now. Leaking the symbolizer avoids the cost of freeing its data.
+    // The process ends after the output. Leaking the symbolizer avoids the cost of freeing its data.
     _ = Unmanaged.passRetained(symbolizer)
     return true
   } catch {

@@ -8,7 +8,7 @@ struct TextOutput {
       "width",
       letter: "w",
       argument: "COLUMNS",
-      help: "length of a line, 40 to 1000; default: the terminal's"
+      help: "length of a line, 40 to 1000; default: the terminal's width"
     ),
     CommandOption(
       "color",
@@ -42,7 +42,7 @@ struct TextOutput {
     isPaged = !parsed.has("no-pager") && Terminal.isOutput
   }
 
-  /// Prints `text`. The first call starts the pager, because an earlier start would show an empty screen.
+  /// Prints `text`. The first call starts the pager, because a pager without text would show an empty screen.
   func print(_ text: String) {
     if isPaged, Terminal.isOutput { Pager.start() }
     output.print(style.isASCII ? text.inASCII : text)

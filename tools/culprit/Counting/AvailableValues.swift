@@ -33,7 +33,7 @@ package struct AvailableValues: Hashable, Sendable {
   /// Adds the labels of a stall that matches all options other than labels and signatures.
   package mutating func add(labels present: Set<String>) { for label in present { labels.add(label) } }
 
-  /// Adds the signature of a stall that matches all other options.
+  /// Adds the signature of a stall that matches all options other than signatures.
   package mutating func add(signature: String) { signatures.add(signature) }
 
   package mutating func add(_ other: AvailableValues) {

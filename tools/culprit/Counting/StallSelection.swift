@@ -67,7 +67,7 @@ extension WallTime {
     }
   }
 
-  /// Like ``init(text:)``, but accepts any four-digit year.
+  /// Parses RFC 3339 text with any four-digit year.
   private init?(inAnyYear text: String) {
     if let time = WallTime(text: text) {
       self = time
@@ -80,7 +80,7 @@ extension WallTime {
     self.init(nanosecondsSince1970: year < 1970 ? 0 : .max)
   }
 
-  /// The result is limited to the representable range.
+  /// Returns the time moved by `seconds`, limited to the representable range.
   private func moved(by seconds: UInt64, isBack: Bool) -> WallTime {
     let (distance, isFar) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
     let (moved, isOut) =

@@ -99,7 +99,7 @@ struct FirefoxTables {
     printable(path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.index(after: $0)...]) } ?? path)
   }
 
-  /// The categories for ``ProfileStacks/Frame/owner``. The first one is for everything else.
+  /// The categories for ``ProfileStacks/Frame/owner``. The first one is for all other frames.
   static var categories: [String] {
     [("Other", "grey"), ("Own code", "yellow"), ("Dependencies", "blue"), ("System", "orange")]
       .map { name, color in
@@ -183,7 +183,7 @@ struct FirefoxTables {
         ("name", { try sink.writeArray(functions.all) { String($0.name) } }),
         ("isJS", { try sink.writeArray(functions.all) { _ in "false" } }),
         ("relevantForJS", { try sink.writeArray(functions.all) { _ in "false" } }),
-        // Resources are the libraries, in equal order.
+        // Resources are the libraries, in the order of the library table.
         ("resource", { try sink.writeArray(functions.all) { $0.library.map(String.init) ?? "-1" } }),
         ("source", { try sink.writeArray(functions.all) { text($0.file) } }),
         ("lineNumber", { try sink.writeArray(functions.all) { _ in "null" } }),

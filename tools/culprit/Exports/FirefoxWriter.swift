@@ -3,8 +3,8 @@ import CulpritStallRecord
 
 /// Writes version 60 of the Firefox Profiler's processed profile format, with a thread for each thread of each stall.
 ///
-/// Times are in milliseconds from the start of the first exported stall. The shared tables come last because later
-/// stalls add to them.
+/// Times are in milliseconds from the start of the first exported stall. The shared tables come last, because each
+/// stall can add entries.
 struct FirefoxWriter: ExportWriter {
   static let includesBlame = true
 

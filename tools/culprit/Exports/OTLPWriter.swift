@@ -124,7 +124,7 @@ struct OTLPWriter: ExportWriter {
       }
       profiles.append(profile(stall, track.thread, part, end: stall.profile.duration))
       count += part.count
-      // Also limits messages with many threads of few samples each.
+      // A message can have many threads with few samples each.
       if count >= Self.samplesMax {
         try write(&profiles, of: stall, &dictionary)
         count = 0
@@ -206,7 +206,7 @@ struct OTLPWriter: ExportWriter {
     -> UInt64
   {
     if let known = stacksOfPlaces[place] { return known }
-    // The empty first entries precede all others.
+    // The empty first entry of each table must be written first.
     if stacks.all.count == 1, stacksOfPlaces.isEmpty {
       for table in [Table.location, Table.function, Table.stack] { dictionary.add(table, ProtobufMessage()) }
     }

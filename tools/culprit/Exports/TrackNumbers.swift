@@ -1,7 +1,7 @@
-/// Assigns unique numbers to processes and threads. A process keeps a PID that is unique in the export; in containers,
-/// most PIDs are 1.
+/// Assigns unique numbers to processes and threads. A process keeps its PID if the PID is unique in the export. In
+/// containers, most PIDs are 1.
 struct TrackNumbers<Key: Hashable> {
-  /// Larger than the kernel's numbers (PID_MAX_LIMIT).
+  /// The first invented number, larger than all PIDs (PID_MAX_LIMIT).
   private static var firstInvented: Int { 1 << 22 + 1 }
 
   private var numbers: [Key: Int] = [:]

@@ -7,8 +7,8 @@ package struct CommandOutput: Sendable {
 
   private let around: @Sendable (_ descriptor: Int32, _ write: () -> Void) -> Void
 
-  /// Creates the output of `command`. `around` gets a descriptor and a closure that writes to it. `around` can hide
-  /// other terminal output meanwhile.
+  /// Creates the output of `command`. `around` gets a descriptor and a closure that writes to the descriptor. `around`
+  /// can hide other terminal output during the call of the closure.
   package init(
     command: String,
     around: @escaping @Sendable (_ descriptor: Int32, _ write: () -> Void) -> Void = { _, write in write() }

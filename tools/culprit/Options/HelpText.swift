@@ -42,7 +42,7 @@ extension OptionTable {
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
       if !line.isEmpty, !line.hasPrefix(" ") {
         paragraph.append(line)
-        // A list's heading is a separate paragraph.
+        // A line that ends with a colon is a list's heading, a separate paragraph.
         if line.hasSuffix(":") { end() }
         continue
       }

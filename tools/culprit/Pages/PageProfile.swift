@@ -38,7 +38,7 @@ struct PageProfile {
     }
   }
 
-  /// `log` contains all samples, if `stall` contains only a selection.
+  /// `log` contains all samples; `nil` if `stall` contains them.
   init(
     _ stall: Stall,
     _ report: StallReport,

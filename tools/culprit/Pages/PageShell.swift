@@ -41,7 +41,7 @@ enum PageShell {
     """
   }
 
-  /// The only instance. The script moves it to the selected stall.
+  /// The page's only explorer. The script moves it to the selected stall.
   static let explorer = file(PackageResources.explorer_html)
 
   static let end = "<script>\(script)</script>\n</body>\n</html>\n"

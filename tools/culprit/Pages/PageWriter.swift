@@ -68,7 +68,7 @@ package struct PageWriter {
       text.append(contentsOf: Base64.encode(left[..<whole]))
       left.removeFirst(whole)
     }
-    // A sink in memory throws no errors. If zlib lacks memory, so does the page.
+    // A sink in memory throws no errors. If memory is too short for zlib, it is too short for the page.
     guard let gzip = GzipSink(sink) else { preconditionFailure("not enough memory to compress the page") }
     try? profile.write { try gzip.write($0) }
     try? gzip.finish()
