@@ -1,14 +1,8 @@
-/// Returns `text` without harmful characters, which move the cursor, color the terminal, start a line or change the
-/// writing direction. Names come from requests, files and the environment, and must not be able to forge a report.
+/// Returns `text` with harmful characters replaced by their numbers, as in "\u{1b}": control characters (C0, DEL and
+/// C1), line and paragraph separators, and formatting characters, including those that change the writing direction.
 ///
-/// All printed or logged text must pass through this function once. A harmful character is replaced by its number, as
-/// in "\u{1b}". Harmful characters are control characters (C0, DEL and C1), line and paragraph separators, and
-/// formatting characters, including those that change the writing direction.
-///
-/// - Parameters:
-///   - text: The text.
-///   - limit: Maximum number of characters. An ellipsis replaces the rest.
-/// - Returns: The printable text.
+/// Names come from requests, files and the environment, and must not be able to forge a report. All printed or logged
+/// text must pass through this function once. An ellipsis replaces the characters after `limit`.
 package func printable(_ text: String, limit: Int = .max) -> String {
   var kept = text
   if text.utf8.count > limit, let end = text.index(text.startIndex, offsetBy: limit, limitedBy: text.endIndex),

@@ -59,25 +59,16 @@ package struct StallFile: Sendable {
   /// Maximum number of bytes other than samples. The reader keeps all of them in memory.
   private static let keptBytesMax = 256 << 20
 
-  /// Reads a file from `bytes`.
+  /// Reads a file. Keeps at least `samples` samples of each stall, and fewer than twice as many, evenly selected.
   ///
   /// Damage affects only damaged records. A truncated file loses its last record. After a corrupt record, reading
   /// continues at the next valid record.
-  ///
-  /// - Parameters:
-  ///   - bytes: The content of the file.
-  ///   - samples: Minimum number of samples to keep of each stall. Fewer than twice as many are kept, evenly selected.
   /// - Throws: ``StallFileError`` if the file has no header that this version can read.
   package init(bytes: [UInt8], samples: Int = .max) throws(StallFileError) {
     try self.init(RecordScanner(bytes: bytes), Extent(samples: samples))
   }
 
-  /// Reads a file in pieces. Keeps only the requested data.
-  ///
-  /// - Parameters:
-  ///   - extent: The data to keep.
-  ///   - piece: Returns any number of next bytes; empty at the end. Called only for the header if the file
-  ///     is not a `.stall` file.
+  /// Reads a file in pieces of any size, of which the last one is empty. Keeps only the data of `extent`.
   /// - Throws: ``StallFileError`` if the file has no header that this version can read.
   package init(_ extent: Extent, _ piece: @escaping () -> [UInt8]) throws(StallFileError) {
     try self.init(RecordScanner(piece), extent)

@@ -20,18 +20,15 @@ package final class Symbolizer {
   /// The modules with open files, in order of last use.
   private var order: [Int] = []
 
-  /// Creates a symbolizer for a process with the mapped `modules`.
-  ///
   /// - Parameters:
-  ///   - modules: The modules.
+  ///   - modules: The mapped modules of the process.
   ///   - names: Known names, which need no lookup: ``Recording/names``.
-  ///   - process: The process, while it runs. It provides files that were deleted or replaced, and the map of a
-  ///     just-in-time compiler.
-  ///   - search: The places to search for debug information that is not in the modules' own files.
-  ///   - memoryMax: The approximate memory limit for data read from files, in bytes, beyond which the least recently
-  ///     used files are dropped.
-  ///   - unread: The paths of modules whose files must not be opened, with the reason as a sentence without a final
-  ///     period.
+  ///   - process: The process, while it runs. It provides deleted or replaced files, and the map of a just-in-time
+  ///     compiler.
+  ///   - search: Where to search for separate debug information.
+  ///   - memoryMax: The approximate limit in bytes for data read from files, beyond which the least recently used files
+  ///     are dropped.
+  ///   - unread: The paths of files that must not be opened, with the reason as a sentence without a final period.
   ///   - shared: Files opened by other symbolizers with the same `search`, of this process or without a `process`.
   package init(
     modules: [Module],
