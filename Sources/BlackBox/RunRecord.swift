@@ -3,9 +3,9 @@ import CulpritStallRecord
 /// The content of a `.run` file, which a service run writes about itself.
 ///
 /// Each line consists of a word, a value and a checksum, so the complete lines of a truncated or damaged file remain
-/// valid. The checksum is " #" and eight hexadecimal digits: the CRC-32 of the file's number, also as eight digits, and
-/// the preceding part of the line. A line from another file therefore fails the check. The first line contains the
-/// number; its own checksum uses 0. Unknown words come from newer versions and are ignored.
+/// valid. The checksum, " #" and eight hexadecimal digits, is the CRC-32 of the file's number, also as eight digits, and
+/// the preceding part of the line. The first line contains the number; its own checksum uses 0. Unknown words are
+/// ignored.
 package struct RunRecord: Hashable, Sendable {
   /// Distinguishes the file's lines from lines of other files.
   package var number = UInt32.random(in: 1 ... .max)

@@ -7,8 +7,7 @@ import CCulpritLinux
 /// inconsistent. Code that a child can call must first check that the value belongs to this process
 /// (`clinux_process_is`).
 ///
-/// A guarded function must be a property of a structure: in a generic type, each access to a plain function adds two
-/// thunks to the function.
+/// A guarded function must be a property of a structure, because each access to a plain function adds two thunks to it.
 struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   private struct Storage: ~Copyable {
     var lock: clinux_lock
