@@ -6,8 +6,7 @@ import Glibc
 /// installed. Used only on explicit request, because requests take long and show the servers which programs run here.
 ///
 /// The client library can wait minutes for a server, and its requests cannot be stopped at once. A separate thread
-/// calls the library, and the caller waits a limited time for the thread. Files that arrive after this time are
-/// available at the next request.
+/// calls it, and callers wait a limited time. Files that arrive later are available at the next request.
 package final class DebugInfoServers: @unchecked Sendable {
   // SAFETY: everything mutable is guarded by `lock`.
 

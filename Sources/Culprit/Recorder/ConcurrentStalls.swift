@@ -2,8 +2,8 @@ import CulpritStallRecord
 
 /// Relations between simultaneous stalls.
 ///
-/// Two stalls of one thread or task are one stall seen twice, such as a section within a turn of a loop. Stalls with
-/// equal labels belong to one request, on any thread.
+/// Two stalls of one thread or task are one stall seen twice, such as a section in a loop's turn. Stalls with equal
+/// labels belong to one request.
 ///
 /// A resource other than a lock, such as a connection of a pool, has no known owner. The report of a suspended section
 /// notes the labels of concurrent work, which might have held the resource.
