@@ -110,7 +110,7 @@ bool clinux_mask_lets_in_asleep(int32_t tid, int signal) {
 
 uint64_t clinux_mask_of_main(void) {
   static _Atomic uint64_t known;
-  /* Avoids /proc, which might belong to another PID namespace. */
+  /* IDs in /proc might belong to another PID namespace. */
   int32_t main_thread = (int32_t)syscall(SYS_getpid);
   for (int attempt = 0; attempt < 5; attempt++) {
     uint64_t mask;

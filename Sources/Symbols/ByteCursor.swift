@@ -125,8 +125,8 @@ struct ByteCursor {
     }
   }
 
-  /// Reads an address of `bytes` bytes. The highest 32-bit address marks code that the linker dropped. It is widened to
-  /// 64 bits, where additions overflow.
+  /// Reads an address of `bytes` bytes. The highest 32-bit address marks code that the linker dropped. It becomes
+  /// `UInt64.max`, so adding a length overflows.
   @inline(__always) mutating func address(bytes: Int) -> UInt64 {
     let address = number(bytes: bytes)
     return bytes == 4 && address == UInt64(UInt32.max) ? .max : address

@@ -36,7 +36,7 @@ import Testing
     signal(SIGPIPE, before)
     let process = try RunningProcess("/bin/true", [])
     process.end()
-    // Repeats the write, because starting children of other tests hold copies of the pipe until exec(2).
+    // Repeats the write, because new children of other tests keep the pipe open until exec(2).
     while process.write(Data("unread".utf8)) { usleep(1000) }
     let after = signal(SIGPIPE, SIG_DFL)
     signal(SIGPIPE, after)

@@ -19,7 +19,7 @@ struct observer_slot *observer_slot_table_if_any(void) {
   return atomic_load_explicit(&slots, memory_order_relaxed);
 }
 
-/* Only a turn of a loop ends with its thread; another thread can continue or end other work. */
+/* A loop's turn ends with its thread. Other work can continue, or end, on another thread. */
 static void leave(struct observer_slot *slot, struct observer_thread *thread) {
   uint64_t item = observer_slot_work_item(slot);
   if (item == OBSERVER_IDLE || atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)

@@ -33,7 +33,7 @@ struct CPUBudget: BitwiseCopyable {
     // The total can go down briefly when a thread ends.
     let spent = min(used &- min(used, lastUsed), 10 &* window)
     room &+= Int64(elapsed / 1000 &* UInt64(percent) &* 9) &- Int64(spent)
-    // A debt beyond one window's budget comes from work that waiting does not reduce.
+    // Limits debt to one window; the excess comes from work that ignores the budget.
     room = max(-whole, min(most, room))
     lastTime = max(now, lastTime)
     lastUsed = max(used, lastUsed)

@@ -12,7 +12,7 @@ struct RetentionPolicy: Sendable {
   let limits: Configuration.Storage
   /// The name of this run's file, which is never opened here: closing it would release the lock.
   let own: String?
-  /// The wall clock minus the time since boot at the start, so setting the clock forward does not age files.
+  /// The boot time on the wall clock, computed once, so setting the clock forward does not age files.
   private let clockDistance = Int64(bitPattern: clinux_clock_wall_ns() &- clinux_clock_boot_ns())
 
   init(directory: String, limits: Configuration.Storage, own: String?) {

@@ -8,7 +8,7 @@ import Synchronization
 
 /// The file in which this run records its identity and its end.
 ///
-/// From before the file has its final name, the process holds an fcntl(2) lock on it, which children do not inherit.
+/// Before the file gets its final name, the process locks it with fcntl(2). Children do not inherit the lock.
 final class RunFile: Sendable {
   let name: String
   private let directory: String

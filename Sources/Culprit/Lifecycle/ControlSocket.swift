@@ -38,7 +38,7 @@ final class ControlSocket: Sendable {
     self.problems = problems
   }
 
-  /// Waits up to one second until the thread listens: an immediate stall might hold the allocator's lock.
+  /// Waits up to one second until the thread listens: later, a stall might have locked the allocator.
   func start() throws(PosixThreadError) {
     let started = try PosixThread(name: "culprit-control") { [self] in
       _ = clinux_keep_root()

@@ -58,7 +58,7 @@ extension PreviousRuns {
     // The application might close this descriptor and reuse its number.
     var kept = clinux_descriptor_keep(opened)
     defer { clinux_descriptor_close(&kept) }
-    // `clinux_descriptor_keep` replaces the number of a closed standard stream.
+    // `clinux_descriptor_keep` moves a descriptor off the standard streams' numbers.
     let descriptor = kept.number
     // Another process might be adding names.
     var lock = flock()

@@ -1,6 +1,6 @@
 import CCulpritObserver
 
-/// The sections of a task, including sections of the starting task. Samplers read this object from other threads.
+/// The sections of a task, including sections inherited at its creation. Samplers read this object from other threads.
 final class SectionMark: Sendable {
   /// The section's number (`observer_section_number`). The first property, directly after the object header.
   let section: UInt64

@@ -12,7 +12,7 @@ struct observer_task_work {
   enum observer_task_state state;       /* of `task` */
   uint64_t task;                        /* the task, or the unfinished end of its chain of awaited tasks */
   uint32_t id;                          /* of `task` */
-  int32_t tid;                          /* thread that runs `task`, or for which it waits; 0: none */
+  int32_t tid;                          /* thread that runs or delays `task`; 0: none */
   bool is_on_actor;                     /* `tid` runs something on the task's actor */
   struct observer_task_waiters waiters; /* tasks that await `task` or an ancestor */
 };
