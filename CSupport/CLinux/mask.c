@@ -72,6 +72,14 @@ enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal, uint64_t *sleep
   return !state || *state == 'R' ? CLINUX_MASK_LETS_IN : CLINUX_MASK_MAY_WAIT;
 }
 
+/* Newer than the C libraries of some systems. The numbers are those of all architectures. */
+#ifndef SYS_io_uring_enter
+#define SYS_io_uring_enter 426
+#endif
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
+
 /* Whether the system call CALL can replace its thread's signal mask while it sleeps. */
 static bool sets_mask(long call) {
   switch (call) {
