@@ -45,7 +45,7 @@ final class SamplerPool: @unchecked Sendable {
     for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
       let isReady = Promise<Bool>()
       // Created here: each thread that allocates reserves an arena.
-      let sampler = SamplerBox(
+      let created = SamplerBox(
         Sampler(
           number: UInt32(number),
           sampling: sampling,
@@ -64,7 +64,8 @@ final class SamplerPool: @unchecked Sendable {
         // The sampler opens many files of /proc for a short time.
         _ = clinux_descriptor_take_own_table()
         _ = clinux_keep_root()
-        guard clinux_context_enter() != 0, prepare() else {
+        // On this thread's stack, which stays resident.
+        guard clinux_context_enter() != 0, prepare(), var sampler = created.sampler.take() else {
           isReady.fulfill(false)
           return
         }
@@ -72,7 +73,7 @@ final class SamplerPool: @unchecked Sendable {
         isReady.fulfill(true)
         // From here on the thread takes no locks and does not use the runtime.
         clinux_fork_leave()
-        sampler.pointer.pointee.run()
+        sampler.run()
         clinux_fork_enter()
       }
       threads.withLock { $0.append(thread) }
@@ -98,14 +99,9 @@ final class SamplerPool: @unchecked Sendable {
   }
 
   private final class SamplerBox: @unchecked Sendable {
-    // SAFETY: after its creation, only the sampler's thread uses it. Freed by this object's deinitializer.
-    let pointer = UnsafeMutablePointer<Sampler>.allocate(capacity: 1)
+    // SAFETY: after its creation, only the sampler's thread uses it.
+    var sampler: Sampler?
 
-    init(_ sampler: consuming Sampler) { pointer.initialize(to: sampler) }
-
-    deinit {
-      pointer.deinitialize(count: 1)
-      pointer.deallocate()
-    }
+    init(_ sampler: consuming Sampler) { self.sampler = consume sampler }
   }
 }
