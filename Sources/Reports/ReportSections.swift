@@ -29,7 +29,7 @@ package struct ReportSections: Sendable {
     let threshold = Formatting.duration(report.threshold)
     var what =
       "\(report.source) was \(notes(of: .likely).isEmpty ? "" : "likely ")stuck for \(report.isLowerBound ? "at least " : "")\(time), limit \(threshold)"
-    if !report.hasEnded { what += "; its end is unknown" }
+    if !report.hasEnded { what += "; no end recorded" }
     let place = EventText.place(
       process: report.process.map { ($0.name, $0.id) },
       thread: report.thread,

@@ -476,8 +476,12 @@ private func threadsReport() -> ThreadsReport {
 
   @Test func printsRepeatedLastStacksOnce() {
     let (one, other) = ([rebuild, system("_start")], [function("other()")])
-    let stacks = [(1, one), (2, one), (3, other), (4, one), (5, []), (6, []), (7, one)]
-      .map { StallReport.TimedStack(ageSeconds: seconds($0.0), functions: $0.1) }
+    let turn = [function("handle()"), function("turn()"), system("_start")]
+    let stacks = [
+      (1, one), (2, one), (3, other), (4, one), (5, []), (6, []), (7, one), (8, other + turn), (9, one + turn),
+      (10, turn),
+    ]
+    .map { StallReport.TimedStack(ageSeconds: seconds($0.0), functions: $0.1) }
     expectSnapshot(LastStacksText(stacks).text(width: 60), "last-stacks-60")
     #expect(LastStacksText([]).text() == "LAST      0 stacks\n")
   }

@@ -107,7 +107,7 @@ func printRuns(_ path: String) -> Bool {
 
 private func describe(_ file: Inventory.Stalls, isRunning: Bool) -> [String] {
   file.stalls.map { stall in
-    let end = stall.hasEnded ? "ended" : isRunning ? "going on" : "its end is unknown"
+    let end = stall.hasEnded ? "ended" : isRunning ? "going on" : "no end recorded"
     return "  stall     \(file.name), \(readable(stall.duration)), \(end)"
   }
 }

@@ -21,7 +21,7 @@ let infoTable = OptionTable(
     $ culprit info /var/lib/shop/stalls
     culprit-20261120T102340.000Z-4242.told: process 4242 /usr/bin/shop, since 2026-11-20T10:23:40.000Z
       ended     fatal hang: ended while work was stuck; reported
-      stall     culprit-20261120T102351.204Z-4242-1.stall, 5.01 s, its end is unknown
+      stall     culprit-20261120T102351.204Z-4242-1.stall, 5.01 s, no end recorded
     """,
   exitStatus: "0 success; 1 a file was unreadable or incomplete; 2 wrong usage"
 )
@@ -69,7 +69,7 @@ private func describe(_ file: StallFile, _ name: String, listingModules: Bool) -
       "  stall \(stall.id)   \(stall.source.kind.description) \"\(stall.source.name)\", thread \(stall.thread.id) "
         + "\"\(stall.thread.name)\", \(readable(stall.duration)), limit \(readable(stall.threshold)), samples: \(stall.samples.count + stall.leftOutSamples), "
         + (stall.others.map { "other threads: \($0.threads.count), " } ?? "")
-        + (stall.hasEnded ? "ended" : "its end is unknown")
+        + (stall.hasEnded ? "ended" : "no end recorded")
     )
   }
   return lines.map { printable($0) }.joined(separator: "\n") + "\n"
