@@ -91,6 +91,7 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
   /// The kernel delayed the sampling thread.
   case samplerStopped = 11
   case taskGone = 12
+  case sectionLeft = 14
 
   package var explanation: String {
     switch self {
@@ -104,6 +105,7 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCop
     case .untouchable: "the thread was blocked, and its stack could not be read from outside"
     case .noWorker: "no thread of the work was known"
     case .taskGone: "its task had ended before the work"
+    case .sectionLeft: "the function that began the section had returned"
     case .samplerStopped: "the kernel blocked the sampler"
     case .handlerReplaced: "another handler has been installed for SIGPROF"
     }

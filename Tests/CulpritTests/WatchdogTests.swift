@@ -209,6 +209,30 @@ import Testing
     #expect(found.first?.duration == .seconds(1))
   }
 
+  @Test func sectionHasNoCulpritAfterItsCallbackReturned() throws {
+    @Sendable @inline(never) func begin(_ name: String, _ watchdog: Watchdog, calls: Int) -> WatchedSection {
+      guard calls > 0 else { return watchdog.beginSection(name, threshold: .milliseconds(200)) }
+      return begin(name, watchdog, calls: calls - 1)
+    }
+    let found = try reports { watchdog in
+      let isDone = Atomic(false)
+      // A section of a task follows the task instead.
+      clock.detachThread {
+        for (name, calls) in [("callback", 60), ("wrapper", 2)] {
+          let section = begin(name, watchdog, calls: calls)
+          stallByWaiting(for: .seconds(1))
+          section.end()
+        }
+        isDone.store(true, ordering: .relaxed)
+      }
+      clock.wait { isDone.load(ordering: .relaxed) }
+    }
+    #expect(found.map(\.source.name) == ["callback", "wrapper"])
+    #expect(found.first?.culprit == nil)
+    #expect(found.first?.evidence.noStack.map(\.reason.code) == ["sectionLeft"])
+    #expect(found.last?.culprit?.function.name.contains("stallByWaiting") == true)
+  }
+
   @Test func probeOutlivesThreadOfPreviousProbe() throws {
     let found = try reports { watchdog in
       let isStuck = Atomic<Bool>(false)

@@ -156,6 +156,26 @@ void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t 
   set_owner(slot, OBSERVER_OWNER_TASK, task, id);
 }
 
+void observer_slot_set_frame(struct observer_slot *slot) {
+  const struct observer_thread *thread = observer_thread_current();
+  uint64_t low = (uint64_t)(uintptr_t)__builtin_frame_address(0), frame = low;
+  uint64_t high = thread ? atomic_load_explicit(&thread->stack_high, memory_order_relaxed) : 0;
+  for (int level = 0; level < OBSERVER_FRAMES_UP && frame != 0; level++) {
+    /* Code without frame pointers uses the register for other values. */
+    uint64_t caller = frame % 8 == 0 && frame + 16 <= high ? *(const uint64_t *)(uintptr_t)frame : 0;
+    frame = caller > frame && caller < high ? caller : 0;
+  }
+  atomic_store_explicit(&slot->frame, frame, memory_order_relaxed);
+}
+
+bool observer_slot_has_left(const struct observer_slot *slot, uint64_t stack_pointer) {
+  uint64_t frame = atomic_load_explicit(&slot->frame, memory_order_relaxed);
+  const struct observer_thread *thread = observer_slot_thread(slot);
+  /* A stack pointer on another stack says nothing. */
+  return frame != 0 && thread && stack_pointer > frame &&
+         stack_pointer < atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
+}
+
 /* Owner words of libdispatch's queues and pthread's locks have the thread ID in the lower bits (FUTEX_TID_MASK). */
 int32_t observer_slot_owner(uint64_t tid_address) {
   uint32_t word = 0;
@@ -223,6 +243,7 @@ uint32_t observer_slot_configure(struct observer_slot *slot, struct observer_lim
   observer_slot_limit(slot, limits);
   set_owner(slot, OBSERVER_OWNER_WORD, 0, 0);
   atomic_store_explicit(&slot->unwatched_ns, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->frame, 0, memory_order_relaxed);
   observer_slot_defer(slot, false);
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
   observer_exemption_configure(&slot->exemption, generation);

@@ -90,6 +90,7 @@ extension StallReport.Reason {
     case .handlerReplaced: code = "handlerReplaced"
     case .noWorker: code = "noWorker"
     case .taskGone: code = "taskEnded"
+    case .sectionLeft: code = "sectionLeft"
     case .samplerStopped: code = "samplerHeldUp"
     }
     self.init(code: code, text: outcome.explanation)

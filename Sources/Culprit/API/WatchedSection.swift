@@ -99,6 +99,9 @@ extension Watchdog {
 
   /// Begins a critical section of the calling task or thread, which stalls when it takes longer than `threshold`.
   ///
+  /// If the function that begins the section returns first, as in code with callbacks, the section is still measured, but
+  /// has no culprit: its thread does other work.
+  ///
   ///     let section = watchdog.beginSection("import", threshold: .seconds(2))
   ///     defer { section.end() }
   ///
@@ -122,6 +125,7 @@ extension Watchdog {
       number,
       for: self,
       ofTask: task,
+      isOpen: true,
       onStall: onStall
     )
   }
@@ -149,7 +153,9 @@ public final class WatchedSection: Sendable {
     self.handler = handler
   }
 
-  /// `number` is the watchdog's number. Culprit's own sections have no watchdog.
+  /// `number` is the watchdog's number. Culprit's own sections have no watchdog. `isOpen`: the section can outlive the
+  /// calling function, after which its thread does other work.
+  @inline(never)
   static func begin(
     _ name: String,
     _ threshold: Duration,
@@ -157,6 +163,7 @@ public final class WatchedSection: Sendable {
     _ number: UInt64,
     for watchdog: Watchdog? = nil,
     ofTask task: UInt64 = 0,
+    isOpen: Bool = false,
     onStall: (@Sendable (StallEvent) -> Void)? = nil
   ) -> WatchedSection {
     let threshold = max(threshold, Configuration.shortestTime)
@@ -179,6 +186,7 @@ public final class WatchedSection: Sendable {
       SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.claim() }
     }
     if task == 0 {
+      if isOpen { observer_slot_set_frame(lease.slot) }
       SlotRegistry.shared.begin(lease, suspicion: limits.suspicion)
     } else {
       observer_slot_set_task(lease.slot, task, observer_swift_task_id(task))

@@ -345,7 +345,7 @@ struct Sampler: ~Copyable {
     // Has no effect on permanent entries.
     if let thread = target.thread { observer_visit_end(thread) }
     let index = target.index
-    var reading = reading
+    var (target, reading) = (target, reading)
     // If another thread has taken over the work, the sample shows unrelated work.
     if target.threadID != 0, target.ownerTIDAddress != 0 {
       reader.beginStep(target)
@@ -357,6 +357,12 @@ struct Sampler: ~Copyable {
     // Another thread might be using the entry by now.
     if target.isMarked, let slot = target.slot, slot.thread != target.thread {
       reading = reader.noWorker()
+    }
+    if target.role == OBSERVER_OF_WORKER, reading.stackStart != 0, let slot = target.slot,
+      observer_slot_has_left(slot, reading.stackStart)
+    {
+      reading = reader.sectionLeft()
+      target.threadID = 0
     }
     if target.task != 0, target.role == OBSERVER_OF_WORKER, reading.task != target.task { return nil }
     switch reading.status {
@@ -462,7 +468,9 @@ struct Sampler: ~Copyable {
       )
       reader.endStep()
       number &+= 1
-      guard var other else { continue }
+      guard var other, let slot = other.slot, isHolder || !observer_slot_has_left(slot, reading.stackStart) else {
+        continue
+      }
       let work = works[other.index].read()
       guard work.item == other.item, work.generation == other.generation else { continue }
       other.role = target.role

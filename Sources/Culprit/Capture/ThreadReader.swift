@@ -54,6 +54,8 @@ struct ThreadReader: ~Copyable {
     var task: UInt64 = 0
     /// CPU time of the thread in nanoseconds when it was found blocked; otherwise 0.
     var blockedUsed: UInt64 = 0
+    /// The lowest copied address of the thread's stack; 0: none.
+    var stackStart: UInt64 = 0
   }
 
   /// Longest wait for an answer in nanoseconds. A starved thread must run twice: during a tick of the kernel, which
@@ -209,6 +211,12 @@ struct ThreadReader: ~Copyable {
     var reading = noWorker()
     reading.status = OBSERVER_TASK_GONE
     reading.task = target.task
+    return reading
+  }
+
+  @_noLocks mutating func sectionLeft() -> Reading {
+    var reading = noWorker()
+    reading.status = OBSERVER_SECTION_LEFT
     return reading
   }
 
@@ -400,6 +408,7 @@ struct ThreadReader: ~Copyable {
     if status == OBSERVER_CAPTURED, let copy {
       reading.time = copy.pointee.taken_ns
       reading.blockedUsed = copy.pointee.blocked_used_ns
+      reading.stackStart = copy.pointee.stack_start
       reading.task = unwind(copy, target)
       if reading.task == 0, target.task != 0 { reading.task = observer_swift_task_current(target.threadID) }
       observer_capture_release(copy)
@@ -447,6 +456,7 @@ struct ThreadReader: ~Copyable {
     reading.threadStatus.activity = OBSERVER_RUNNING
     reading.time = copy.pointee.taken_ns
     reading.handlerTime = max(1, copy.pointee.handler_ns)
+    reading.stackStart = copy.pointee.stack_start
     beginStep(sent[place].target)
     reading.task = unwind(copy, sent[place].target)
     endStep()

@@ -28,6 +28,7 @@ enum observer_capture_status {
   OBSERVER_TASK_GONE = 12,       /* ended, or unknown */
   OBSERVER_ASLEEP = 13,          /* asleep now: can be read from outside */
   OBSERVER_UNREADABLE = 8,       /* blocked, and unreadable from outside */
+  OBSERVER_SECTION_LEFT = 14,    /* the function that began the section has returned (observer_slot_has_left) */
 };
 
 enum observer_send_when {

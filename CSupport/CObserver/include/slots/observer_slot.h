@@ -25,6 +25,9 @@
 /* A threshold below this multiple of the coarse clock's lag is short: one second at 250 ticks per second. */
 #define OBSERVER_SHORT_IN_ERRORS UINT64_C(125)
 
+/* Two calls in Culprit and four in the service, where wrappers can return the work that they begin. */
+enum { OBSERVER_FRAMES_UP = 6 };
+
 /* Length of a label in words of eight bytes. */
 enum { OBSERVER_LABEL_WORDS = 7 };
 
@@ -66,7 +69,8 @@ struct observer_slot {
 
   /* Written by the Swift layer while the slot is not marked. */
   _Atomic uint32_t owner_task_id; /* the ID of owner.task */
-  uint64_t unused[5];
+  _Atomic uint64_t frame;         /* observer_slot_set_frame; 0: none */
+  uint64_t unused[4];
 };
 
 _Static_assert(sizeof(struct observer_slot) == 256 && offsetof(struct observer_slot, generation) == 64 &&
@@ -205,6 +209,15 @@ void observer_slot_set_queue_head(struct observer_slot *slot, uint64_t queue_hea
 /* Sets TASK with the number ID (observer_swift_task.h) as the worker of the unmarked SLOT. Async-signal-safe: yes.
  * Threads: as observer_slot_configure. */
 void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t id);
+
+/* Records the stack frame of the function OBSERVER_FRAMES_UP calls up, if saved frame pointers lead to it. For work that
+ * can outlive the calling function. Async-signal-safe: no (observer_thread_current). Threads: as
+ * observer_slot_configure. */
+__attribute__((noinline)) void observer_slot_set_frame(struct observer_slot *slot);
+
+/* Whether the function of the recorded frame has returned, if SLOT's thread has STACK_POINTER. Async-signal-safe: yes.
+ * Threads: a sampler. */
+CLINUX_NO_LOCKS bool observer_slot_has_left(const struct observer_slot *slot, uint64_t stack_pointer);
 
 /* Whether an end time was requested since SLOT got its owner, so a work item might have been reported.
  * Async-signal-safe: yes. Threads: any. */
