@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "clinux_scheduling.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -18,9 +19,13 @@ static int nice_value;
 /* Linux's default (init_task). */
 static unsigned long timer_slack_ns = 50000;
 
+static size_t (*least_stack)(const pthread_attr_t *attributes);
+
 /* Records the main thread's settings, even if another thread loads this library. */
 __attribute__((constructor)) static void note_start(void) {
   int saved_errno = errno;
+  /* Looked up here, because a later search could wait for the loader's lock. */
+  *(void **)&least_stack = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
   pid_t process = getpid();
   long bytes = syscall(SYS_sched_getaffinity, process, sizeof cpus, cpus);
   cpu_bytes = bytes > 0 ? (size_t)bytes : 0;
@@ -46,6 +51,11 @@ void clinux_scheduling_prepare(pthread_attr_t *attributes) {
   }
   if (cpu_bytes > 0)
     pthread_attr_setaffinity_np(attributes, cpu_bytes, (const cpu_set_t *)(const void *)cpus);
+}
+
+void clinux_scheduling_prepare_stack(pthread_attr_t *attributes, size_t bytes) {
+  if (least_stack)
+    pthread_attr_setstacksize(attributes, bytes + least_stack(attributes));
 }
 
 void clinux_scheduling_settle(void) {

@@ -30,7 +30,7 @@ final class TerminationHandlerThread: Sendable {
     self.lastReport = lastReport
     membership = Mutex(Membership(last: cprocess_escalation_add_handler(escalation.pointer)))
     do throws(PosixThreadError) {
-      let thread = try PosixThread(name: "culprit-veto") { [self] in run(handler) }
+      let thread = try PosixThread(name: "culprit-veto", stack: .application) { [self] in run(handler) }
       self.thread.withLock { $0 = thread }
     } catch {
       remove()

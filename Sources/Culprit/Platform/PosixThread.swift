@@ -46,7 +46,11 @@ final class PosixThread: Sendable {
   /// The thread has the scheduling of the process's start. It blocks the application's signals, so application code
   /// must run through ``HandlerMask/run(_:)``. Forks of the process wait while the thread is working, so long waits
   /// must run through ``allowingFork(_:)``.
-  init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
+  init(
+    name: String,
+    stack: Stack = .own,
+    _ body: @escaping @Sendable () -> Void
+  ) throws(PosixThreadError) {
     end = Promise<Bool>()
     // Creates `running` on the calling thread: a new thread would reserve an arena for this allocation.
     Self.running.withLock { _ in }
@@ -54,9 +58,9 @@ final class PosixThread: Sendable {
     let start = Unmanaged.passRetained(Start(name, body, end))
     clinux_test_clock_thread_reached(CLINUX_THREAD_CREATED)
     var created = pthread_t()
-    var error = Self.create(&created, isScheduled: true, start)
+    var error = Self.create(&created, stack, isScheduled: true, start)
     // A sandbox might forbid setting the scheduling, or all CPUs of the process's start might be offline.
-    if error != 0, error != EAGAIN { error = Self.create(&created, isScheduled: false, start) }
+    if error != 0, error != EAGAIN { error = Self.create(&created, stack, isScheduled: false, start) }
     guard error == 0 else {
       start.release()
       clinux_test_clock_thread_reached(CLINUX_THREAD_REFUSED)
@@ -66,14 +70,30 @@ final class PosixThread: Sendable {
   }
 
   /// Returns the error number of pthread_create(3), 0 on success.
-  private static func create(_ thread: inout pthread_t, isScheduled: Bool, _ start: Unmanaged<Start>) -> Int32 {
+  private static func create(
+    _ thread: inout pthread_t,
+    _ stack: Stack,
+    isScheduled: Bool,
+    _ start: Unmanaged<Start>
+  ) -> Int32 {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
     if isScheduled { clinux_scheduling_prepare(&attributes) }
     clinux_mask_prepare(&attributes)
+    if stack == .own { clinux_scheduling_prepare_stack(&attributes, ownStackBytes) }
     return pthread_create(&thread, &attributes, Self.run, start.toOpaque())
   }
+
+  enum Stack {
+    /// For the watchdog's code.
+    case own
+    /// The default size, for the application's code.
+    case application
+  }
+
+  /// As the C library's default without a limit of stacks (setrlimit(2), RLIMIT_STACK).
+  private static let ownStackBytes = 2 << 20
 
   private final class Start {
     let name: String

@@ -122,7 +122,7 @@ final class Workers: Sendable {
   @discardableResult
   private func startThread() -> Bool {
     do throws(PosixThreadError) {
-      try PosixThread(name: Self.threadName) { [self] in run() }.detach()
+      try PosixThread(name: Self.threadName, stack: .application) { [self] in run() }.detach()
       return true
     } catch {
       state.withLock { $0.threads -= 1 }

@@ -103,7 +103,7 @@ final class ProbeEnqueuers: Sendable {
       defer { state.threadsMade += 1 }
       return state.threadsMade
     }
-    let thread = try PosixThread(name: "culprit-enqueue") { [self] in run(number) }
+    let thread = try PosixThread(name: "culprit-enqueue", stack: .application) { [self] in run(number) }
     state.withLock { state in
       if state.threads.isEmpty { state.leader = number }
       state.threads[number] = thread
