@@ -1,5 +1,5 @@
-/* Scheduling and stacks of the watchdog's own threads. They get the process's initial CPU affinity, policy, nice value and timer
- * slack, not those of the creating thread. Their policy is never a real-time policy. */
+/* Scheduling and stacks of the watchdog's own threads. They get the process's initial CPU affinity, policy, nice value
+ * and timer slack, not those of the creating thread. Their policy is never a real-time policy. */
 #ifndef CLINUX_SCHEDULING_H
 #define CLINUX_SCHEDULING_H
 

@@ -210,8 +210,8 @@ void observer_slot_set_queue_head(struct observer_slot *slot, uint64_t queue_hea
  * Threads: as observer_slot_configure. */
 void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t id);
 
-/* Records the stack frame of the function OBSERVER_FRAMES_UP calls up, if saved frame pointers lead to it. For work that
- * can outlive the calling function. Async-signal-safe: no (observer_thread_current). Threads: as
+/* Records the stack frame of the function OBSERVER_FRAMES_UP calls up, if saved frame pointers lead to it. For work
+ * that can outlive the calling function. Async-signal-safe: no (observer_thread_current). Threads: as
  * observer_slot_configure. */
 __attribute__((noinline)) void observer_slot_set_frame(struct observer_slot *slot);
 
