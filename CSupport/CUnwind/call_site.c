@@ -185,8 +185,8 @@ static bool called_by(struct cursor *cursor, const struct frame_facts *facts, ui
   for (int number = 0; number < unwinder->architecture->general_registers; number++)
     if (!(unwinder->architecture->call_clobbered >> number & 1) && cunwind_cursor_register(cursor, number, &word))
       cunwind_learn(&values, facts->state.registers[number], word);
-  if (cunwind_cursor_step(&caller) > 0 && !walk->no_info && !walk->no_module && cunwind_cursor_sp(&caller, &word))
-    cunwind_learn(&values, symbolic_entry(unwinder->architecture->sp), word - unwinder->architecture->entry_bytes);
+  if (cunwind_cursor_step(&caller) > 0 && !walk->no_info && !walk->no_module)
+    cunwind_learn(&values, symbolic_entry(unwinder->architecture->sp), caller.sp - unwinder->architecture->entry_bytes);
   cunwind_conclude(walk, facts, &values);
   const struct code_operation *call = &facts->call;
   switch (call->kind) {
@@ -206,9 +206,8 @@ enum call_site cunwind_call_site_of_frame(struct cursor *cursor, struct code_ran
   struct unwinder *unwinder = cursor->walk->unwinder;
   struct frame_facts *facts = &unwinder->call_sites->facts;
   struct code_range range, whole, none = {0};
-  uint64_t pc, called;
-  if (!cunwind_cursor_pc(cursor, &pc) ||
-      !cunwind_function_at(unwinder, cunwind_code_address(unwinder, pc) - 1, &range) ||
+  uint64_t pc = cunwind_cursor_pc(cursor), called;
+  if (!cunwind_function_at(unwinder, cunwind_code_address(unwinder, pc) - 1, &range) ||
       !cunwind_frame_facts(unwinder, range, none, pc, false, true, facts) || !called_by(cursor, facts, &called))
     return CALL_SITE_POSSIBLE;
   return site_of_called(unwinder, called, function, &whole, JUMPS_DEPTH);

@@ -53,9 +53,9 @@ void cunwind_caller_registers(struct cursor *cursor, bool *interrupted, struct c
   struct unwinder *unwinder = walk->unwinder;
   const struct unwind_architecture *architecture = unwinder->architecture;
   struct cursor here;
-  uint64_t end_sp = 0, end_pc = 0, sp = 0, pc = 0, value;
+  uint64_t value;
   memset(found, 0, sizeof *found);
-  if (!cunwind_cursor_sp(cursor, &end_sp) || !cunwind_cursor_pc(cursor, &end_pc) || !cunwind_cursor_resume(walk, &here))
+  if (!cunwind_cursor_resume(walk, &here))
     return;
   /* A thread in a system call still has the call's arguments in its registers. */
   bool in_call = false;
@@ -68,26 +68,24 @@ void cunwind_caller_registers(struct cursor *cursor, bool *interrupted, struct c
   for (int depth = 0; depth < DEPTH_MAX; depth++) {
     struct cursor callee = here;
     struct code_range function;
-    if (!cunwind_cursor_sp(&here, &sp) || !cunwind_cursor_pc(&here, &pc))
-      break;
-    if (sp == end_sp && pc == end_pc) {
+    uint64_t callee_pc = cunwind_cursor_pc(&here);
+    if (here.sp == cursor->sp && callee_pc == cunwind_cursor_pc(cursor)) {
       if (depth == 0)
         *interrupted = stopped;
       return;
     }
-    uint64_t callee_sp = sp, callee_pc = pc;
     bool described = cunwind_cursor_function(&callee, &function);
-    if (cunwind_cursor_step(&here) <= 0 || !cunwind_cursor_sp(&here, &sp))
+    if (cunwind_cursor_step(&here) <= 0)
       break;
     bool signal = here.was_interrupted;
     if (signal || !described)
       found->known = 0;
     else
-      go_out(walk, found, function, callee_pc, stopped, callee_sp, sp);
+      go_out(walk, found, function, callee_pc, stopped, callee.sp, here.sp);
     stopped = signal;
     /* If the frame called another function, which jumped to FUNCTION, arguments might have changed before the jump. */
-    if (!described || !cunwind_cursor_pc(&here, &pc) ||
-        !cunwind_calls(unwinder, cunwind_code_address(unwinder, pc), function.start))
+    uint64_t pc = cunwind_code_address(unwinder, cunwind_cursor_pc(&here));
+    if (!described || !cunwind_calls(unwinder, pc, function.start))
       found->known &= ~architecture->call_clobbered;
     for (int number = 0; number < architecture->general_registers; number++)
       if (number != architecture->sp && !(architecture->call_clobbered >> number & 1) && !knows(found, number) &&

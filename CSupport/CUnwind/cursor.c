@@ -15,11 +15,6 @@ bool cunwind_cursor_resume(struct walk *walk, struct cursor *cursor) {
          cunwind_register(architecture, &walk->registers, architecture->sp, &cursor->sp);
 }
 
-bool cunwind_cursor_begin(struct walk *walk, struct cursor *cursor) {
-  cunwind_memory_forget(walk->unwinder, false);
-  return cunwind_cursor_resume(walk, cursor);
-}
-
 /* The unwind table is looked up at the call instruction, because the code after a noreturn call can belong to another
  * function. */
 bool cunwind_cursor_resume_at(struct walk *walk, struct cursor *cursor, uint64_t return_address, uint64_t sp,
@@ -56,14 +51,8 @@ bool cunwind_cursor_register(struct cursor *cursor, int number, uint64_t *value)
   return true;
 }
 
-bool cunwind_cursor_sp(struct cursor *cursor, uint64_t *sp) {
-  *sp = cursor->sp;
-  return true;
-}
-
-bool cunwind_cursor_pc(struct cursor *cursor, uint64_t *pc) {
-  *pc = cursor->returns_to != 0 ? cursor->returns_to : cursor->pc;
-  return true;
+uint64_t cunwind_cursor_pc(const struct cursor *cursor) {
+  return cursor->returns_to != 0 ? cursor->returns_to : cursor->pc;
 }
 
 static uint64_t looked_up(const struct cursor *cursor) {

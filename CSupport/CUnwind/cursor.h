@@ -17,10 +17,6 @@ struct cursor {
   uint64_t places[UNWIND_REGISTERS_MAX]; /* by register number */
 };
 
-/* Sets CURSOR to the innermost frame of WALK's copy and drops cached pages of earlier stacks. Async-signal-safe: as
- * cunwind_unwind. Threads: as cunwind_unwind. */
-bool cunwind_cursor_begin(struct walk *walk, struct cursor *cursor);
-
 /* Sets CURSOR to the frame of WALK's registers: the innermost frame, or the most recently resumed one.
  * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_cursor_resume(struct walk *walk, struct cursor *cursor);
@@ -35,11 +31,12 @@ bool cunwind_cursor_resume_at(struct walk *walk, struct cursor *cursor, uint64_t
  * as cunwind_unwind. Threads: as cunwind_unwind. */
 int cunwind_cursor_step(struct cursor *cursor);
 
-/* Looks up register NUMBER, the stack pointer or the program counter of CURSOR's frame. Returns false if the value is
- * unknown. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Looks up register NUMBER of CURSOR's frame. Returns false if the value is unknown. Async-signal-safe: as
+ * cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_cursor_register(struct cursor *cursor, int number, uint64_t *value);
-bool cunwind_cursor_sp(struct cursor *cursor, uint64_t *sp);
-bool cunwind_cursor_pc(struct cursor *cursor, uint64_t *pc);
+
+/* Returns the address at which CURSOR's frame goes on. Async-signal-safe: yes. Threads: any. */
+uint64_t cunwind_cursor_pc(const struct cursor *cursor);
 
 /* Finds the function of CURSOR's frame. Returns false if no unwind table describes it. Async-signal-safe: as
  * cunwind_unwind. Threads: as cunwind_unwind. */

@@ -23,7 +23,7 @@ static bool is_frame(const struct cursor *near, struct code_range function, uint
   struct walk trial = *near->walk;
   struct cursor cursor, before;
   struct code_range whole;
-  uint64_t frame_pointer, caller;
+  uint64_t frame_pointer;
   if (!cunwind_cursor_resume_at(&trial, &cursor, return_address, sp, 0, false))
     return false;
   before = cursor;
@@ -32,9 +32,8 @@ static bool is_frame(const struct cursor *near, struct code_range function, uint
       cunwind_recover_frame_pointer(&before, false, &frame_pointer) &&
       cunwind_cursor_resume_at(&trial, &cursor, return_address, sp, frame_pointer, true))
     result = cunwind_cursor_step(&cursor);
-  return result > 0 && cunwind_cursor_pc(&cursor, &caller) &&
-         cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, caller), function, &whole) !=
-             CALL_SITE_OTHER;
+  uint64_t caller = cunwind_code_address(unwinder, cunwind_cursor_pc(&cursor));
+  return result > 0 && cunwind_call_site_before(unwinder, caller, function, &whole) != CALL_SITE_OTHER;
 }
 
 static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, uint64_t *return_address) {
@@ -76,10 +75,10 @@ enum handover cunwind_handover(struct cursor *callee, struct cursor *cursor, uin
   /* Only unwinders save the register that passes results and exceptions. */
   if (depth > HANDING_OVER_DEPTH || !is_saved(cursor, unwinder->architecture->result))
     return HANDOVER_NONE;
-  if (!cunwind_cursor_sp(cursor, sp) || !cunwind_cursor_pc(cursor, return_address) ||
-      !cunwind_cursor_function(callee, &function))
+  if (!cunwind_cursor_function(callee, &function))
     return HANDOVER_LOST;
-  *return_address = cunwind_code_address(unwinder, *return_address);
+  *sp = cursor->sp;
+  *return_address = cunwind_code_address(unwinder, cunwind_cursor_pc(cursor));
   if (cunwind_calls(unwinder, *return_address, function.start))
     return HANDOVER_FOUND;
   return find_frame(cursor, *return_address, sp, return_address) ? HANDOVER_FOUND : HANDOVER_LOST;

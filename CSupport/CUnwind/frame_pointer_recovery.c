@@ -59,9 +59,8 @@ size_t cunwind_frame_pointer_search_bytes(void) { return sizeof(struct frame_poi
 
 static bool find_function(struct cursor *cursor, bool interrupted, struct code_range *function) {
   struct unwinder *unwinder = cursor->walk->unwinder;
-  uint64_t pc = 0;
-  return cunwind_cursor_pc(cursor, &pc) &&
-         cunwind_function_at(unwinder, cunwind_code_address(unwinder, pc) - !interrupted, function);
+  uint64_t pc = cunwind_code_address(unwinder, cunwind_cursor_pc(cursor));
+  return cunwind_function_at(unwinder, pc - !interrupted, function);
 }
 
 /* Steps from CURSOR's frame at PC to its caller, by unwind tables or by code analysis. */
@@ -103,7 +102,6 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
   int depth = 0;
   for (; depth < UNWIND_FRAMES_MAX; depth++) {
     struct cursor callee = cursor;
-    uint64_t pc = 0, sp = 0;
     struct code_range function, whole;
     bool is_known = find_function(&callee, interrupted, &function);
     int result = step_out(search, &cursor, at, interrupted);
@@ -111,14 +109,13 @@ static bool unwinds_to_root(struct search *search, struct candidate *candidate) 
       candidate->is_lost = walk->no_module || walk->no_info;
       break;
     }
-    if (result == 0 || !cunwind_cursor_pc(&cursor, &pc) || pc == 0) {
+    uint64_t pc = cunwind_cursor_pc(&cursor), sp = cursor.sp;
+    if (result == 0 || pc == 0) {
       if (is_known && candidate->frames < PATH_FRAMES_MAX)
         candidate->path[candidate->frames++] = (struct path_frame){function, UINT64_MAX, at, CALL_SITE_OTHER};
       leads = true;
       break;
     }
-    if (!cunwind_cursor_sp(&cursor, &sp))
-      break;
     interrupted = cursor.was_interrupted;
     enum call_site site = CALL_SITE_POSSIBLE;
     if (!interrupted && is_known) {
@@ -352,9 +349,8 @@ bool cunwind_recover_frame_pointer(const struct cursor *cursor, bool interrupted
   struct caller_registers *known = &unwinder->search->known;
   struct candidate *candidate = &unwinder->search->candidate;
   *search = (struct search){.walk = walk, .cursor = *cursor, .interrupted = interrupted};
-  uint64_t sp = 0, pc = 0;
-  if (!cunwind_cursor_sp(&search->cursor, &sp) || !cunwind_cursor_pc(&search->cursor, &pc) ||
-      !find_function(&search->cursor, interrupted, &search->function) || sp < walk->copy->stack_start)
+  uint64_t sp = cursor->sp, pc = cunwind_cursor_pc(cursor);
+  if (!find_function(&search->cursor, interrupted, &search->function) || sp < walk->copy->stack_start)
     return false;
   bool is_bare = !cunwind_is_described(unwinder, pc - !interrupted);
   search->pc = pc;

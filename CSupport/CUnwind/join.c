@@ -2,6 +2,7 @@
 
 #include "call_site.h"
 #include "function_start.h"
+#include "no_cfi.h"
 #include "process_memory.h"
 #include "unwind_tables.h"
 
@@ -45,9 +46,6 @@ static struct kept *find(struct kept_stacks *stacks, const struct unwind_work_it
 
 static struct kept *room_for(struct kept_stacks *stacks, const struct unwind_work_item *item) {
   struct kept *room = find(stacks, item);
-  for (int index = 0; index < KEPT && !room; index++)
-    if (stacks->kept[index].used == 0)
-      room = &stacks->kept[index];
   if (room)
     return room;
   room = &stacks->kept[0];
@@ -107,16 +105,13 @@ static bool is_on_chain(struct unwinder *unwinder, const struct stack_copy *copy
 
 static bool has_other_call(struct unwinder *unwinder, const struct stack_copy *copy, uint64_t sp, uint64_t place) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
-  uint8_t code[UNWIND_CALL_BYTES];
-  uint64_t word, target;
+  uint64_t word;
   struct unwind_module module;
   for (uint64_t at = (sp + 7) & ~UINT64_C(7); at < place; at += 8) {
     if (!cunwind_word(&walk, at, &word))
       return true;
     word = cunwind_code_address(unwinder, word);
-    if (word > sizeof code && cunwind_find_module(unwinder, word, &module) &&
-        cunwind_read(unwinder, word - sizeof code, code, sizeof code) &&
-        unwinder->architecture->call_before(code, word, &target) != UNWIND_CALL_NONE)
+    if (cunwind_find_module(unwinder, word, &module) && cunwind_follows_call(unwinder, word))
       return true;
   }
   return false;
@@ -145,37 +140,29 @@ static uint32_t find_frame(struct unwinder *unwinder, const struct stack_copy *c
   return found;
 }
 
-static bool find_function(struct unwinder *unwinder, uint64_t address, struct code_range *function) {
-  return cunwind_table_function(unwinder, address, function) || cunwind_function_around(unwinder, address, function);
-}
-
 /* Returns the outermost return address between SP and END that follows a call in the function beginning at START; 0 if
  * there is none. Sets *PLACE to its stack address. */
 static uint64_t find_call_of(struct unwinder *unwinder, const struct stack_copy *copy, uint64_t start, uint64_t sp,
                              uint64_t end, uint64_t *place) {
   struct walk walk = {.unwinder = unwinder, .copy = copy};
-  uint8_t code[UNWIND_CALL_BYTES];
-  uint64_t word, target;
+  uint64_t word;
   struct code_range function;
   for (*place = (end & ~UINT64_C(7)) - 8; *place >= sp && *place < end; *place -= 8) {
     if (!cunwind_word(&walk, *place, &word))
       return 0;
     word = cunwind_code_address(unwinder, word);
-    if (word - start - 1 < FUNCTION_BYTES_MAX && find_function(unwinder, word - 1, &function) &&
-        function.start == start && cunwind_read(unwinder, word - sizeof code, code, sizeof code) &&
-        unwinder->architecture->call_before(code, word, &target) != UNWIND_CALL_NONE)
+    if (word - start - 1 < FUNCTION_BYTES_MAX && cunwind_function_at(unwinder, word - 1, &function) &&
+        function.start == start && cunwind_follows_call(unwinder, word))
       return word;
   }
   return 0;
 }
 
 static uint64_t called_before(struct unwinder *unwinder, uint64_t return_address) {
-  uint8_t code[UNWIND_CALL_BYTES];
   uint64_t target;
   struct code_range function;
-  return cunwind_read(unwinder, return_address - sizeof code, code, sizeof code) &&
-                 unwinder->architecture->call_before(code, return_address, &target) == UNWIND_CALL_DIRECT &&
-                 find_function(unwinder, target, &function) && function.start == target
+  return cunwind_call_before(unwinder, return_address, &target) == UNWIND_CALL_DIRECT &&
+                 cunwind_function_at(unwinder, target, &function) && function.start == target
              ? target
              : 0;
 }

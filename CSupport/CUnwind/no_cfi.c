@@ -147,7 +147,6 @@ static bool outer_frame_fits(const struct walk *walk, const struct caller_frame 
   struct walk trial = *walk;
   struct code_range function, whole;
   struct cursor cursor;
-  uint64_t pc = 0;
   if (!cunwind_cursor_resume_at(&trial, &cursor, caller->return_address, caller->sp, caller->frame_pointer,
                                 caller->has_frame_pointer))
     return false;
@@ -156,7 +155,8 @@ static bool outer_frame_fits(const struct walk *walk, const struct caller_frame 
   int result = cunwind_cursor_step(&cursor);
   if (result < 0 || !cunwind_table_function(unwinder, caller->return_address - 1, &function))
     return site >= CALL_SITE_OF_WHOLE;
-  if (result == 0 || cursor.was_interrupted || !cunwind_cursor_pc(&cursor, &pc) || pc == 0)
+  uint64_t pc = cunwind_cursor_pc(&cursor);
+  if (result == 0 || cursor.was_interrupted || pc == 0)
     return true;
   return cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, pc), function, &whole) != CALL_SITE_OTHER;
 }
@@ -334,9 +334,7 @@ static bool link_may_lead(struct walk *walk, uint64_t link, uint64_t pc) {
 static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller) {
   struct walk *walk = cursor->walk;
   struct unwinder *unwinder = walk->unwinder;
-  uint64_t sp, frame_pointer = 0, link = 0;
-  if (!cunwind_cursor_sp(cursor, &sp))
-    return false;
+  uint64_t sp = cursor->sp, frame_pointer = 0, link = 0;
   bool has_frame_pointer = cunwind_cursor_register(cursor, unwinder->architecture->frame_pointer, &frame_pointer);
   struct frame_registers registers = {.sp = {true, sp}, .frame_pointer = {has_frame_pointer, frame_pointer}};
   if (interrupted && unwinder->architecture->link != UNWIND_NO_REGISTER &&

@@ -127,7 +127,7 @@ void cunwind_memory_forget(struct unwinder *unwinder, bool all) {
       unwinder->memory->pages[index].address = 0;
 }
 
-void cunwind_memory_wipe(struct unwinder *unwinder) {
+void cunwind_wipe(struct unwinder *unwinder) {
   struct process_memory *memory = unwinder->memory;
   for (int index = 0; index < PAGES; index++) {
     if (!memory->pages[index].is_unwiped)

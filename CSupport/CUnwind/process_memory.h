@@ -26,8 +26,4 @@ bool cunwind_is_kept(struct unwinder *unwinder, uint64_t address);
  * replaced. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_memory_forget(struct unwinder *unwinder, bool all);
 
-/* Drops and wipes cached pages that do not stay cached between stacks. Async-signal-safe: yes. Threads: as
- * cunwind_unwind. */
-void cunwind_memory_wipe(struct unwinder *unwinder);
-
 #endif

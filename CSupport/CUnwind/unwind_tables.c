@@ -21,6 +21,12 @@ struct eh_frame_entry {
   int32_t function, description;
 };
 
+struct unwind_table {
+  struct unwind_module module;
+  uint64_t entries; /* address of the first entry */
+  uint32_t count;
+};
+
 enum { REMEMBERED = 256 };
 
 struct unwind_tables {
@@ -34,14 +40,13 @@ size_t cunwind_tables_bytes(void) { return sizeof(struct unwind_tables); }
 
 void cunwind_tables_forget(struct unwinder *unwinder) { memset(unwinder->tables, 0, sizeof *unwinder->tables); }
 
-bool cunwind_find_table(struct unwinder *unwinder, uint64_t address, struct unwind_table *table, bool *in_module) {
+static bool find_table(struct unwinder *unwinder, uint64_t address, struct unwind_table *table) {
   struct eh_frame_hdr header;
   struct unwind_module *module = &table->module;
-  *in_module = cunwind_find_module(unwinder, address, module);
-  if (!*in_module || module->eh_frame_hdr == 0 || address < module->start || address >= module->end ||
-      !cunwind_read(unwinder, module->eh_frame_hdr, &header, sizeof header) || header.version != 1 ||
-      header.eh_frame_ptr_encoding != DW_EH_PE_pcrel_sdata4 || header.count_encoding != DW_EH_PE_udata4 ||
-      header.table_encoding != DW_EH_PE_datarel_sdata4 || header.count == 0)
+  if (!cunwind_find_module(unwinder, address, module) || module->eh_frame_hdr == 0 || address < module->start ||
+      address >= module->end || !cunwind_read(unwinder, module->eh_frame_hdr, &header, sizeof header) ||
+      header.version != 1 || header.eh_frame_ptr_encoding != DW_EH_PE_pcrel_sdata4 ||
+      header.count_encoding != DW_EH_PE_udata4 || header.table_encoding != DW_EH_PE_datarel_sdata4 || header.count == 0)
     return false;
   table->entries = module->eh_frame_hdr + sizeof header;
   table->count = header.count;
@@ -105,9 +110,8 @@ static bool read_fde(struct unwinder *unwinder, const struct unwind_table *table
 static bool find_entry(struct unwinder *unwinder, uint64_t address, struct unwind_table *table,
                        struct eh_frame_entry *entry, struct code_range *range) {
   uint32_t behind;
-  bool in_module;
-  return cunwind_find_table(unwinder, address, table, &in_module) && first_behind(unwinder, table, address, &behind) &&
-         behind > 0 && read_entry(unwinder, table, behind - 1, entry) && read_fde(unwinder, table, *entry, range) &&
+  return find_table(unwinder, address, table) && first_behind(unwinder, table, address, &behind) && behind > 0 &&
+         read_entry(unwinder, table, behind - 1, entry) && read_fde(unwinder, table, *entry, range) &&
          address < range->end;
 }
 
@@ -146,8 +150,7 @@ bool cunwind_table_gap(struct unwinder *unwinder, uint64_t address, struct code_
   struct eh_frame_entry entry;
   struct code_range before;
   uint32_t behind;
-  bool in_module;
-  if (!cunwind_find_table(unwinder, address, &table, &in_module) || !first_behind(unwinder, &table, address, &behind))
+  if (!find_table(unwinder, address, &table) || !first_behind(unwinder, &table, address, &behind))
     return false;
   range->end = table.module.end;
   if (behind < table.count) {

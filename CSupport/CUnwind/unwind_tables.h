@@ -4,19 +4,8 @@
 
 #include "walk.h"
 
-struct unwind_table {
-  struct unwind_module module;
-  uint64_t entries; /* address of the first entry */
-  uint32_t count;
-};
-
 /* Async-signal-safe: yes. Threads: any. */
 size_t cunwind_tables_bytes(void);
-
-/* Finds the table of the module that contains ADDRESS. Returns false if there is no such module or its table cannot be
- * read; sets *IN_MODULE to whether the module exists. Async-signal-safe: as cunwind_unwind. Threads: as
- * cunwind_unwind. */
-bool cunwind_find_table(struct unwinder *unwinder, uint64_t address, struct unwind_table *table, bool *in_module);
 
 /* Finds the function around ADDRESS. Returns false if no table describes it. Async-signal-safe: as cunwind_unwind.
  * Threads: as cunwind_unwind. */

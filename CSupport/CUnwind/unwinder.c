@@ -69,9 +69,7 @@ static void put_in_order(struct unwind_stack *stack, uint32_t total, bool less) 
 static uint32_t offset_in_function(struct unwinder *unwinder, const struct unwind_frame *frame) {
   struct code_range function;
   uint64_t address = frame->address - (frame->kind == UNWIND_RETURN_ADDRESS);
-  if ((!cunwind_table_function(unwinder, address, &function) &&
-       !cunwind_function_around(unwinder, address, &function)) ||
-      frame->address - function.start >= UNWIND_NO_OFFSET)
+  if (!cunwind_function_at(unwinder, address, &function) || frame->address - function.start >= UNWIND_NO_OFFSET)
     return UNWIND_NO_OFFSET;
   return (uint32_t)(frame->address - function.start);
 }
@@ -136,8 +134,6 @@ void cunwind_forget(struct unwinder *unwinder) {
   cunwind_rules_forget(unwinder);
 }
 
-void cunwind_wipe(struct unwinder *unwinder) { cunwind_memory_wipe(unwinder); }
-
 void cunwind_begin_sample(struct unwinder *unwinder) {
   /* Targets of calls can change even if no module does. */
   cunwind_call_sites_forget(unwinder);
@@ -168,17 +164,15 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
   stack->count = stack->left_out = stack->joined_from = 0;
   stack->last_sp = stack->last_frame_pointer = 0;
   stack->end = UNWIND_END_FAILED;
-  if (!cunwind_cursor_begin(&walk, &cursor))
+  cunwind_memory_forget(unwinder, false);
+  if (!cunwind_cursor_resume(&walk, &cursor))
     return;
   enum unwind_frame_kind kind = UNWIND_PROGRAM_COUNTER;
   bool interrupted = false;
   uint32_t total = 0;
   bool less = false;
   for (;;) {
-    uint64_t pc = 0, sp = 0, pointer = 0;
-    if (!cunwind_cursor_pc(&cursor, &pc) || !cunwind_cursor_sp(&cursor, &sp))
-      break;
-    pc = cunwind_code_address(unwinder, pc);
+    uint64_t pc = cunwind_code_address(unwinder, cunwind_cursor_pc(&cursor)), sp = cursor.sp, pointer = 0;
     if (pc == 0) {
       /* If the innermost frame has address 0, the thread has called a null pointer. */
       stack->end = total > 0 ? UNWIND_END_OUTERMOST : UNWIND_END_NO_MODULE;

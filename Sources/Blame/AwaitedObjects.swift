@@ -36,7 +36,7 @@ struct AwaitedObjects {
     default: break
     }
     guard let number, let name else { return Reason(.unknown) }
-    if let kind = Self.calls[name] {
+    if let kind = Self.calls[name[...]] {
       switch kind {
       case .file, .network: return onDescriptor(sample, number, fallback: kind)
       default: return Reason(kind, Self.objects[name].map { .object($0) } ?? .call(number))
@@ -190,35 +190,30 @@ struct AwaitedObjects {
 
   static func isStreamFunction(_ name: Substring) -> Bool { streamFunctions.contains(where: name.hasPrefix) }
 
-  private static let calls: [String: StallReport.Cause.Kind] = {
-    var kinds: [String: StallReport.Cause.Kind] = [:]
-    func add(_ kind: StallReport.Cause.Kind, _ names: String) {
-      for name in names.split(separator: " ") { kinds[String(name)] = kind }
-    }
-    add(.childProcess, "wait4 waitid vfork")
-    add(
+  private static let calls: [Substring: StallReport.Cause.Kind] = valuesByWord([
+    (.childProcess, "wait4 waitid vfork"),
+    (
       .file,
       """
-      fsync fdatasync sync syncfs sync_file_range open openat openat2 creat stat lstat fstat newfstatat fstatat statx access \
-      faccessat faccessat2 rename renameat renameat2 unlink unlinkat mkdir mkdirat rmdir link linkat symlink symlinkat \
-      readlink readlinkat chmod fchmod fchmodat chown fchown lchown fchownat truncate ftruncate fallocate getdents \
-      getdents64 copy_file_range statfs fstatfs utimensat mount umount2 getxattr lgetxattr fgetxattr setxattr readahead \
-      fadvise64 msync io_getevents io_pgetevents io_uring_enter io_submit close lseek execve memfd_create
+      fsync fdatasync sync syncfs sync_file_range open openat openat2 creat stat lstat fstat newfstatat fstatat statx
+      access faccessat faccessat2 rename renameat renameat2 unlink unlinkat mkdir mkdirat rmdir link linkat symlink
+      symlinkat readlink readlinkat chmod fchmod fchmodat chown fchown lchown fchownat truncate ftruncate fallocate
+      getdents getdents64 copy_file_range statfs fstatfs utimensat mount umount2 getxattr lgetxattr fgetxattr setxattr
+      readahead fadvise64 msync io_getevents io_pgetevents io_uring_enter io_submit close lseek execve memfd_create
       """
-    )
-    add(.network, "connect accept accept4 recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg shutdown")
-    add(.lock, "flock fcntl")
-    add(.signal, "pause rt_sigtimedwait rt_sigsuspend semop semtimedop")
-    add(.interProcess, "msgrcv msgsnd mq_timedreceive mq_timedsend")
-    add(
+    ),
+    (.network, "connect accept accept4 recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg shutdown"),
+    (.lock, "flock fcntl"),
+    (.signal, "pause rt_sigtimedwait rt_sigsuspend semop semtimedop"),
+    (.interProcess, "msgrcv msgsnd mq_timedreceive mq_timedsend"),
+    (
       .memory,
       """
-      mmap munmap mprotect madvise mremap brk mlock mlock2 mlockall process_madvise migrate_pages move_pages mbind \
+      mmap munmap mprotect madvise mremap brk mlock mlock2 mlockall process_madvise migrate_pages move_pages mbind
       process_vm_readv process_vm_writev remap_file_pages
       """
-    )
-    return kinds
-  }()
+    ),
+  ])
 
   /// Calls that transfer data. The descriptor determines the reason.
   private static let transfers: Set<String> = [

@@ -64,8 +64,6 @@ enum Deallocation {
     }
   }
 
-  private static func words(_ text: String) -> Set<Substring> { Set(text.split { $0 == " " || $0 == "\n" }) }
-
   private static let c = words(
     """
     free cfree libc_free int_free malloc_consolidate unlink_chunk systrim munmap swift_release swift_release_n

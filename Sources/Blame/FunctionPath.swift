@@ -23,24 +23,8 @@ struct FunctionPath: Hashable {
     let open = whole.dropFirst().firstIndex(of: "(") ?? whole.endIndex
     labels = open < whole.endIndex && whole.hasSuffix(")") ? String(whole[whole.index(after: open)...].dropLast()) : ""
     let path = whole[..<open]
-    var names = path.contains("::") ? Self.split(path, at: "::") : Self.split(path, at: ".")
+    var names = FunctionName.components(of: path, path.contains("::") ? "::" : ".")
     guard let last = names.popLast(), !last.isEmpty else { return nil }
     (types, name) = (names, last)
-  }
-
-  /// Splits `path`. A separator directly after another one starts a name, such as an operator.
-  private static func split(_ path: Substring, at separator: String) -> [String] {
-    var names = [""]
-    var rest = path
-    while let character = rest.first {
-      if rest.hasPrefix(separator), names[names.count - 1] != "" {
-        names.append("")
-        rest = rest.dropFirst(separator.count)
-      } else {
-        names[names.count - 1].append(character)
-        rest = rest.dropFirst()
-      }
-    }
-    return names
   }
 }

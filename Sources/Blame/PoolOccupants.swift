@@ -4,15 +4,10 @@ enum PoolOccupants {
   /// The functions that run a job on a Swift concurrency thread. They mark a thread as occupied.
   private static let runners: Set<String> = ["swift_job_run", "swift_job_runImpl"]
 
-  /// Returns the stall to analyze. A pool without samples uses the single capture of its threads.
+  /// Returns the stall to analyze. In a pool without samples, each occupied thread of the single capture becomes a
+  /// sample. All samples have equal shares of the time.
   static func observed(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall {
     guard stall.source.kind == .pool, !stall.samples.contains(where: { $0.threadID != nil }) else { return stall }
-    return asSamples(stall, stacks, resolve)
-  }
-
-  /// Returns the pool's `stall` with each occupied thread as a sample. All samples have equal shares of the time.
-  private static func asSamples(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall
-  {
     var isRunner: [StackFrame: Bool] = [:]
     let occupied = (stall.others?.threads ?? []).filter { thread in
       guard let index = thread.stack, stacks.indices.contains(index) else { return false }

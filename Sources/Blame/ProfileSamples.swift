@@ -36,17 +36,18 @@ extension StallProfile {
     /// Iterates over the stacks of samples. Samples without a stack do not count as neighbours.
     struct Stacks: IteratorProtocol {
       private let stacks: ProfileStacks
-      private var entries: Entries
+      private let entries: AnyIterator<SampleLog.Entry>
       private let withStack: Int
-      private var ahead: Entries
+      private let ahead: AnyIterator<SampleLog.Entry>
       private var near: [(place: Int, isCut: Bool)] = []
       private var first = 0
       private var number = 0
 
       fileprivate init(_ stacks: ProfileStacks, _ threads: [SampleLog.Thread], withStack: Int) {
         self.stacks = stacks
-        entries = Entries(threads)
-        ahead = entries
+        let all = threads.lazy.flatMap(\.entries)
+        entries = AnyIterator(all.makeIterator())
+        ahead = AnyIterator(all.makeIterator())
         self.withStack = withStack
       }
 
@@ -73,23 +74,6 @@ extension StallProfile {
           let passed = max(0, min(number - CutStacks.reach - first, near.count))
           near.removeFirst(passed)
           first += passed
-        }
-      }
-    }
-
-    private struct Entries: IteratorProtocol {
-      private let threads: [SampleLog.Thread]
-      private var thread = 0
-      private var entries: LongList<SampleLog.Entry>.Iterator?
-
-      init(_ threads: [SampleLog.Thread]) { self.threads = threads }
-
-      mutating func next() -> SampleLog.Entry? {
-        while true {
-          if let entry = entries?.next() { return entry }
-          guard thread < threads.count else { return nil }
-          entries = threads[thread].entries.makeIterator()
-          thread += 1
         }
       }
     }

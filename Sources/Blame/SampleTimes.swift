@@ -63,7 +63,7 @@ struct SampleTimes {
   private static func ofThread(_ stall: Stall, _ ages: [Duration], in presence: Presence)
     -> (spans: [Range<Duration>], unobserved: Duration)
   {
-    var iterator = Spans(stall, ages.makeIterator(), count: ages.count, in: presence)
+    var iterator = Spans(stall, ages, count: ages.count, in: presence)
     var spans: [Range<Duration>] = []
     spans.reserveCapacity(ages.count)
     var unobserved = Duration.zero
@@ -75,8 +75,8 @@ struct SampleTimes {
   }
 
   /// Iterates over the samples of one thread in order of time.
-  struct Spans<Ages: IteratorProtocol<Duration>>: IteratorProtocol {
-    private var ages: Ages
+  struct Spans<Ages: Sequence<Duration>>: IteratorProtocol {
+    private var ages: Ages.Iterator
     private let count: Int
     private let presence: Presence
     private let areMissing: Bool
@@ -87,7 +87,7 @@ struct SampleTimes {
     private var number = 0
 
     init(_ stall: Stall, _ ages: Ages, count: Int, in presence: Presence) {
-      (self.ages, self.count, self.presence) = (ages, count, presence)
+      (self.ages, self.count, self.presence) = (ages.makeIterator(), count, presence)
       areMissing = stall.lostSamples > 0 || stall.isDamaged
       mayEndEarly = count > SampleTimes.neighbours
       fallback = stall.threshold / SampleTimes.neighbours
@@ -124,18 +124,6 @@ struct SampleTimes {
       let gaps = (first...last).map { near[$0 - self.first] - near[$0 - self.first - 1] }.sorted()
       let middle = gaps[gaps.count / 2]
       return gaps.count < SampleTimes.neighbours ? min(middle, fallback) : middle
-    }
-  }
-
-  static func between(_ ages: [Duration], from start: Duration, to end: Duration) -> [Duration] {
-    spans(ages, from: start, to: end).map(\.length)
-  }
-
-  private static func spans(_ ages: [Duration], from start: Duration, to end: Duration) -> [Range<Duration>] {
-    ages.indices.map { index in
-      let begin = index == 0 ? start : (ages[index - 1] + ages[index]) / 2
-      let end = index == ages.count - 1 ? end : (ages[index] + ages[index + 1]) / 2
-      return begin..<max(begin, end)
     }
   }
 

@@ -60,7 +60,6 @@ package enum Signature {
     for part in parts {
       for byte in Array(part.utf8) + [0] as [UInt8] { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
     }
-    let digits = String(hash >> 16, radix: 16)
-    return String(repeating: "0", count: digitCount - digits.count) + digits
+    return digits(hash >> 16, digitCount, radix: 16)
   }
 }

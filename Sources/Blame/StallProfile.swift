@@ -59,7 +59,7 @@ package struct StallProfile {
     var found = samples.inOrder()
     for (thread, presence) in zip(threads, presences) {
       var segments = LongList<Segment>(store: store)
-      var spans = SampleTimes.Spans(stall, Ages(thread), count: thread.entries.count, in: presence)
+      var spans = SampleTimes.Spans(stall, thread.entries.lazy.map(\.age), count: thread.entries.count, in: presence)
       var position: Duration?
       if tracks.isEmpty {
         let unwatched = SampleTimes.unwatched(stall)
@@ -126,7 +126,7 @@ package struct StallProfile {
     let presences = ages.map { SampleTimes.presence(of: $0, among: (first, last), stall, duration: duration) }
     var sum = Duration.zero
     for (thread, presence) in zip(threads, presences) {
-      var spans = SampleTimes.Spans(stall, Ages(thread), count: thread.entries.count, in: presence)
+      var spans = SampleTimes.Spans(stall, thread.entries.lazy.map(\.age), count: thread.entries.count, in: presence)
       while let (span, unobserved) = spans.next() { sum += span.length + unobserved }
     }
     return (presences, SampleTimes.scale(of: sum, stall, duration: duration))
@@ -136,14 +136,6 @@ package struct StallProfile {
     guard let id, id != stall.thread.id else { return stall.thread }
     let known = stall.others?.threads.first { $0.thread.id == id }?.thread
     return known ?? ObservedThread(id: id, name: "")
-  }
-
-  private struct Ages: IteratorProtocol {
-    private var entries: LongList<SampleLog.Entry>.Iterator
-
-    init(_ thread: SampleLog.Thread) { entries = thread.entries.makeIterator() }
-
-    mutating func next() -> Duration? { entries.next()?.age }
   }
 
   /// Rounds times to whole nanoseconds without changing their sum.

@@ -54,10 +54,6 @@ enum SystemNames {
     return coreFoundation.contains { name.dropFirst(2).hasPrefix($0) }
   }
 
-  private static func words(_ text: StaticString) -> Set<Substring> {
-    Set("\(text)".split { $0 == " " || $0 == "\n" })
-  }
-
   private static let unicode = words(
     """
     u ubidi ubrk ucal ucasemap ucnv ucol ucurr udat udatpg udtitvfmt uenum ufieldpositer ufmt uidna uiter uldn uloc ulocdata
@@ -88,4 +84,13 @@ enum SystemNames {
     release resume retain semaphore set source suspend sync time walltime workloop write
     """
   )
+}
+
+func words(_ text: String) -> Set<Substring> { Set(text.split(whereSeparator: \.isWhitespace)) }
+
+/// Returns the value of each word in the texts.
+func valuesByWord<Value>(_ lines: [(value: Value, text: String)]) -> [Substring: Value] {
+  lines.reduce(into: [:]) { values, line in
+    for word in words(line.text) { values[word] = line.value }
+  }
 }

@@ -34,11 +34,6 @@ package struct TaskStack: Sendable {
   /// The kind of the stack. A thread's stack is complete and contains no task.
   var kind: Kind { awaiting.isEmpty ? end == .outermost ? .thread : .unknown : .task }
 
-  package func resolveAwaiting(_ resolve: (StackFrame) -> [ResolvedFrame]) -> (frames: [ResolvedFrame], unknown: Int) {
-    let (frames, unknown) = namesOfAwaiting(resolve)
-    return (frames.flatMap(\.names), unknown)
-  }
-
   func namesOfAwaiting(_ resolve: (StackFrame) -> [ResolvedFrame])
     -> (frames: [(captured: StackFrame, names: [ResolvedFrame])], unknown: Int)
   {
@@ -59,7 +54,7 @@ package struct TaskStack: Sendable {
   }
 
   package func resolve(_ resolve: (StackFrame) -> [ResolvedFrame]) -> [ResolvedFrame] {
-    (called.flatMap(resolve) + resolveAwaiting(resolve).frames).namingMergedFunctions()
+    (called.flatMap(resolve) + namesOfAwaiting(resolve).frames.flatMap(\.names)).namingMergedFunctions()
   }
 }
 

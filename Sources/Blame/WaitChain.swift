@@ -356,15 +356,3 @@ extension HeldLock.Kind {
     }
   }
 }
-
-extension Array {
-  /// Returns the first index of the elements that satisfy `predicate`. All later elements must satisfy it, too.
-  fileprivate func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
-    var (low, high) = (startIndex, endIndex)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if predicate(self[middle]) { high = middle } else { low = middle + 1 }
-    }
-    return low
-  }
-}

@@ -84,19 +84,14 @@ final class WorkKinds {
     guard let module = frame.swiftModule, SystemNames.swiftModules.contains(module) else { return nil }
     if module == "_RegexParser" { return .regularExpressions }
     guard let path = FunctionPath(frame) else { return nil }
-    if module == "_StringProcessing" { return first(matching) { $0.matches(path) } ?? .text }
+    if module == "_StringProcessing" { return matching.contains { $0.matches(path) } ? .regularExpressions : .text }
     return first(swift) { $0.matches(path) }
   }
 
   /// Patterns of `_StringProcessing`, whose other functions search and split text.
-  private static let matching: [(Work.Kind, [Pattern])] = [
-    (
-      .regularExpressions,
-      [
-        .typeBeginning("Regex"), .typeBeginning("AnyRegex"), .typeBeginning("DSLTree"), "Processor", "Executor",
-        "MEProgram", "Program", "Compiler", "Matcher",
-      ]
-    )
+  private static let matching: [Pattern] = [
+    .typeBeginning("Regex"), .typeBeginning("AnyRegex"), .typeBeginning("DSLTree"), "Processor", "Executor",
+    "MEProgram", "Program", "Compiler", "Matcher",
   ]
 
   /// Functions of the toolchain's Swift modules. The first match decides.
@@ -209,45 +204,48 @@ final class WorkKinds {
     ),
   ]
 
-  private static let exact: [Substring: Work.Kind] = [
-    "malloc": .allocation, "calloc": .allocation, "realloc": .allocation, "posix_memalign": .allocation,
-    "aligned_alloc": .allocation, "memalign": .allocation,
-    "int_malloc": .allocation, "int_realloc": .allocation, "sysmalloc": .allocation,
-    "malloc_consolidate": .deallocation, "swift_allocObject": .allocation, "swift_slowAlloc": .allocation,
-    "swift_allocBox": .allocation, "swift_task_alloc": .allocation, "brk": .allocation, "sbrk": .allocation,
-    "mmap": .allocation, "mmap64": .allocation, "mremap": .allocation, "madvise": .allocation,
-    "free": .deallocation, "cfree": .deallocation, "int_free": .deallocation,
-    "swift_slowDealloc": .deallocation, "swift_deallocObject": .deallocation, "systrim": .deallocation,
-    "qsort": .sorting, "qsort_r": .sorting, "msort_with_tmp": .sorting, "bsearch": .sorting,
-    "regexec": .regularExpressions, "regcomp": .regularExpressions, "re_search_internal": .regularExpressions,
-    "inflate": .compression, "deflate": .compression, "compress": .compression, "uncompress": .compression,
-    "memcpy": .copying, "memmove": .copying, "memset": .copying, "swift_arrayInitWithCopy": .copying,
-    "swift_dynamicCast": .casting, "swift_dynamicCastClass": .casting, "swift_conformsToProtocol": .casting,
-    "swift_conformsToProtocolCommon": .casting, "swift_getTypeByMangledName": .casting,
-    "swift_getTypeByMangledNameInContext": .casting, "swift_getAssociatedConformanceWitness": .casting,
-    "cxa_throw": .exceptions, "Unwind_RaiseException": .exceptions, "cxa_begin_catch": .exceptions,
-    "pthread_mutex_lock": .locking, "pthread_mutex_unlock": .locking, "pthread_spin_lock": .locking,
-    "sched_yield": .yielding, "pthread_rwlock_rdlock": .locking, "pthread_rwlock_unlock": .locking,
-    "dlopen": .loading, "dlsym": .loading, "dlclose": .loading, "dl_iterate_phdr": .loading,
-    "read": .fileAccess, "pread64": .fileAccess, "pread": .fileAccess, "readv": .fileAccess, "write": .fileAccess,
-    "pwrite64": .fileAccess, "pwrite": .fileAccess, "writev": .fileAccess, "open": .fileAccess, "open64": .fileAccess,
-    "openat": .fileAccess, "openat64": .fileAccess, "close": .fileAccess, "fsync": .fileAccess,
-    "fdatasync": .fileAccess,
-    "stat": .fileAccess, "stat64": .fileAccess, "fstat": .fileAccess, "fstat64": .fileAccess, "lstat": .fileAccess,
-    "lstat64": .fileAccess, "fstatat64": .fileAccess, "fstatat": .fileAccess, "statx": .fileAccess,
-    "access": .fileAccess,
-    "getdents64": .fileAccess, "readdir": .fileAccess, "readdir64": .fileAccess, "opendir": .fileAccess,
-    "unlink": .fileAccess, "rename": .fileAccess, "mkdir": .fileAccess, "ftruncate": .fileAccess,
-    "ftruncate64": .fileAccess, "lseek64": .fileAccess, "fread": .fileAccess, "fwrite": .fileAccess,
-    "fgets": .fileAccess,
-    "sync_file_range": .fileAccess, "copy_file_range": .fileAccess, "sendfile": .fileAccess,
-    "posix_fallocate": .fileAccess, "fopen": .fileAccess, "fopen64": .fileAccess, "readlink": .fileAccess,
-    "recv": .sockets, "recvfrom": .sockets, "recvmsg": .sockets, "send": .sockets, "sendto": .sockets,
-    "sendmsg": .sockets, "accept4": .sockets, "connect": .sockets,
-    "snprintf": .text, "sprintf": .text, "vsnprintf": .text, "vsprintf": .text, "printf_buffer": .text, "strlen": .text,
-    "strcmp": .text, "strncmp": .text, "strstr": .text, "strchr": .text, "strtol": .text, "strtod": .text,
-    "sscanf": .text, "strdup": .text, "strcoll": .text, "strcasecmp": .text, "strtok_r": .text, "memchr": .text,
-  ]
+  private static let exact: [Substring: Work.Kind] = valuesByWord([
+    (
+      .allocation,
+      """
+      malloc calloc realloc posix_memalign aligned_alloc memalign int_malloc int_realloc sysmalloc swift_allocObject
+      swift_slowAlloc swift_allocBox swift_task_alloc brk sbrk mmap mmap64 mremap madvise
+      """
+    ),
+    (.deallocation, "malloc_consolidate free cfree int_free swift_slowDealloc swift_deallocObject systrim"),
+    (.sorting, "qsort qsort_r msort_with_tmp bsearch"),
+    (.regularExpressions, "regexec regcomp re_search_internal"),
+    (.compression, "inflate deflate compress uncompress"),
+    (.copying, "memcpy memmove memset swift_arrayInitWithCopy"),
+    (
+      .casting,
+      """
+      swift_dynamicCast swift_dynamicCastClass swift_conformsToProtocol swift_conformsToProtocolCommon
+      swift_getTypeByMangledName swift_getTypeByMangledNameInContext swift_getAssociatedConformanceWitness
+      """
+    ),
+    (.exceptions, "cxa_throw Unwind_RaiseException cxa_begin_catch"),
+    (.locking, "pthread_mutex_lock pthread_mutex_unlock pthread_spin_lock pthread_rwlock_rdlock pthread_rwlock_unlock"),
+    (.yielding, "sched_yield"),
+    (.loading, "dlopen dlsym dlclose dl_iterate_phdr"),
+    (
+      .fileAccess,
+      """
+      read pread64 pread readv write pwrite64 pwrite writev open open64 openat openat64 close fsync fdatasync stat
+      stat64 fstat fstat64 lstat lstat64 fstatat64 fstatat statx access getdents64 readdir readdir64 opendir unlink
+      rename mkdir ftruncate ftruncate64 lseek64 fread fwrite fgets sync_file_range copy_file_range sendfile
+      posix_fallocate fopen fopen64 readlink
+      """
+    ),
+    (.sockets, "recv recvfrom recvmsg send sendto sendmsg accept4 connect"),
+    (
+      .text,
+      """
+      snprintf sprintf vsnprintf vsprintf printf_buffer strlen strcmp strncmp strstr strchr strtol strtod sscanf
+      strdup strcoll strcasecmp strtok_r memchr
+      """
+    ),
+  ])
 
   private static let prefixes: [(Work.Kind, [String])] = [
     (.regularExpressions, ["pcre", "uregex", "swift_uregex"]),

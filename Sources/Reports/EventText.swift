@@ -19,7 +19,7 @@ package struct EventText: Sendable {
 
   private var began: StallReport.Timestamp { StallReport.Timestamp(start) }
 
-  private var what: String {
+  package var sentence: String {
     let limit = "limit \(Formatting.duration(threshold))"
     return "\(StallReport.Source(source)) \(isHang ? "hangs" : "is stuck"): \(Formatting.duration(age)), \(limit)"
   }
@@ -28,9 +28,7 @@ package struct EventText: Sendable {
     Self.place(process: process.map { ($0.name, $0.id) }, thread: StallReport.Thread(thread), began: began)
   }
 
-  package var sentence: String { what }
-
-  package var summary: String { head + what }
+  package var summary: String { head + sentence }
 
   package var endSummary: String {
     let stuck = "\(StallReport.Source(source)) \(hasEnded ? "was" : "has been") stuck"
@@ -48,7 +46,7 @@ package struct EventText: Sendable {
 
   package func text(width: Int) -> String {
     let page = Page(style: StallReport.TextStyle(width: max(40, width)), labelWidth: TextReport.labelWidth)
-    return (ReportSection(isHang ? "HANG" : "BEGAN", [what, place]).map(page.lines) ?? []).joined(separator: "\n")
+    return (ReportSection(isHang ? "HANG" : "BEGAN", [sentence, place]).map(page.lines) ?? []).joined(separator: "\n")
       + "\n"
   }
 

@@ -28,20 +28,11 @@ extension Formatting {
   static func fixed(_ number: Double, decimals: Int) -> String {
     let scale = (0..<decimals).reduce(1) { value, _ in value * 10 }
     let scaled = Int((number * Double(scale)).rounded())
-    let fraction = String(scaled % scale)
-    return "\(scaled / scale)." + String(repeating: "0", count: decimals - fraction.count) + fraction
+    return "\(scaled / scale)." + digits(scaled % scale, decimals)
   }
 
   static func right(_ text: String, _ width: Int) -> String {
     String(repeating: " ", count: max(0, width - text.count)) + text
-  }
-
-  /// Shortens `text` to `width` characters. `gap` replaces the middle, because both ends of a name are informative.
-  static func fitted(_ text: String, _ width: Int, gap: String = "…") -> String {
-    guard text.count > width else { return text }
-    guard width > gap.count + 3 else { return String(text.prefix(max(0, width))) }
-    let head = (width - gap.count) / 2
-    return "\(text.prefix(head))\(gap)\(text.suffix(width - gap.count - head))"
   }
 
   static func bar(_ fraction: Double, width: Int) -> String {
@@ -78,7 +69,7 @@ extension Formatting {
 
   /// Returns the short location of a function, as in "Catalog.swift:24", or its module, and whether the function was
   /// inlined or awaits its callee. Empty if the name contains the location.
-  static func origin(_ function: StallReport.Function) -> String {
+  package static func origin(_ function: StallReport.Function) -> String {
     [place(function), function.isInlined ? "inlined" : "", function.isAwaiting ? "awaits" : ""].filter { !$0.isEmpty }
       .joined(separator: ", ")
   }
@@ -114,10 +105,6 @@ extension Formatting {
     if modules.count > modulesMax { names.append("…") }
     return "… \(count(functions.count, noun))\(names.isEmpty ? "" : ": ")\(names.joined(separator: ", "))"
   }
-}
-
-extension StallReport.Function {
-  package var origin: String { Formatting.origin(self) }
 }
 
 package func divided(_ text: String, _ width: Int) -> [String] { Formatting.wrapped(text, width) }

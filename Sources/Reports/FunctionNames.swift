@@ -50,70 +50,37 @@ struct FunctionNames {
     for path in [\.culprit, \.suspendedIn, \.spentIn, \.dominant]
       as [WritableKeyPath<StallReport, StallReport.Finding?>]
     {
-      name(&report[keyPath: path])
+      report[keyPath: path]?.function.rename(self)
     }
     for path in [\.parts, \.callers, \.outerCallers, \.callees, \.contenders]
       as [WritableKeyPath<StallReport, [StallReport.Finding]>]
     {
-      for place in report[keyPath: path].indices { name(&report[keyPath: path][place].function) }
+      for place in report[keyPath: path].indices { report[keyPath: path][place].function.rename(self) }
     }
-    for place in report.workers.indices { name(&report.workers[place].culprit) }
-    for place in report.timeline.indices { name(&report.timeline[place].culprit) }
+    for place in report.workers.indices { report.workers[place].culprit?.function.rename(self) }
+    for place in report.timeline.indices { report.timeline[place].culprit?.function.rename(self) }
     for chain in report.waitChains.indices {
       for link in report.waitChains[chain].links.indices {
-        name(&report.waitChains[chain].links[link].culprit)
-        name(&report.waitChains[chain].links[link].stack)
+        report.waitChains[chain].links[link].culprit?.function.rename(self)
+        report.waitChains[chain].links[link].stack?.functions.rename(self)
       }
     }
     name(&report.tree)
-    name(&report.lastStack)
-    if var function = report.lastStackBlames {
-      name(&function)
-      report.lastStackBlames = function
-    }
-    if var threads = report.otherThreads {
-      name(&threads)
-      report.otherThreads = threads
-    }
-  }
-
-  func name(_ threads: inout ThreadsReport) {
-    for place in threads.groups.indices { name(&threads.groups[place].functions) }
-  }
-
-  func name(_ functions: inout [StallReport.Function]) {
-    for place in functions.indices { name(&functions[place]) }
+    report.lastStack?.functions.rename(self)
+    report.lastStackBlames?.rename(self)
+    report.otherThreads?.rename(self)
   }
 
   private func name(_ nodes: inout [StallReport.Node]) {
     for place in nodes.indices {
-      name(&nodes[place].function)
+      nodes[place].function.rename(self)
       name(&nodes[place].children)
     }
   }
 
-  private func name(_ finding: inout StallReport.Finding?) {
-    guard var named = finding else { return }
-    name(&named.function)
-    finding = named
-  }
-
-  private func name(_ stack: inout StallReport.Stack?) {
-    guard var named = stack else { return }
-    name(&named.functions)
-    stack = named
-  }
-
-  private func name(_ function: inout StallReport.Function) {
-    guard let frame = function.frame else { return }
-    // Addresses in a library are useless to readers. In application code, the address is the only identification.
-    let isNameless = frame.function == nil && !frame.module.isEmpty && !function.isOwn
-    function.displayName = isNameless ? "a function of \(printable(frame.moduleName))" : name(frame)
-  }
-
   func function(_ frame: ResolvedFrame, _ rules: OwnershipRules) -> StallReport.Function {
     var function = StallReport.Function(FrameContent(frame), rules)
-    name(&function)
+    function.rename(self)
     return function
   }
 
@@ -170,4 +137,25 @@ struct FunctionNames {
 
 extension ResolvedFrame {
   fileprivate var shownName: String { visible(displayName) }
+}
+
+extension StallReport.Function {
+  fileprivate mutating func rename(_ names: FunctionNames) {
+    guard let frame else { return }
+    // Addresses in a library are useless to readers. In application code, the address is the only identification.
+    let isNameless = frame.function == nil && !frame.module.isEmpty && !isOwn
+    displayName = isNameless ? "a function of \(printable(frame.moduleName))" : names.name(frame)
+  }
+}
+
+extension [StallReport.Function] {
+  mutating func rename(_ names: FunctionNames) {
+    for place in indices { self[place].rename(names) }
+  }
+}
+
+extension ThreadsReport {
+  mutating func rename(_ names: FunctionNames) {
+    for place in groups.indices { groups[place].functions.rename(names) }
+  }
 }

@@ -26,7 +26,7 @@ package struct LastStacksText: Sendable {
       above = functions
       for (number, function) in own.enumerated() {
         let head = "          " + Formatting.right("#\(number)", 4) + " "
-        lines.append(head + Formatting.fitted(Formatting.placed(function, gap: "  "), width - head.count))
+        lines.append(head + FunctionName.withoutMiddle(Formatting.placed(function, gap: "  "), width - head.count))
       }
       if own.count < functions.count { lines.append("               the same \(shared) frames as above") }
     }

@@ -6,7 +6,7 @@ extension StallReport {
     let items = answer.compactMap { $0 }
       .map { section in
         let texts = section.paragraphs.prefix(Self.markdownParagraphs).map { Markdown.escaped($0.text) }
-        return "- **\(Markdown.title(section.label)):** \(texts.joined(separator: "; "))\n"
+        return "- **\(section.title):** \(texts.joined(separator: "; "))\n"
       }
     let heading = words.heading?.paragraphs.first?.text ?? source.description
     return "### \(Markdown.escaped(heading))\n\n\(items.joined())\n\(Markdown.code(text(TextStyle())))"
@@ -29,8 +29,6 @@ private enum Markdown {
     }
     return result
   }
-
-  static func title(_ label: String) -> String { label.prefix(1) + label.dropFirst().lowercased() }
 
   /// Returns a code block with a fence longer than each run of backquotes in the text.
   static func code(_ text: String) -> String {

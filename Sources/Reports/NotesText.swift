@@ -54,29 +54,18 @@ extension ReportSections {
     if evidence.completedCount > 0 {
       notes.append("\(evidence.completedCount) of these completed from similar stacks nearby in time")
     }
-    if evidence.joinedCount > 0 {
-      notes.append(
-        "\(Formatting.count(evidence.joinedCount, "stack")) joined: the outermost callers are from an earlier stack at the same addresses"
-      )
-    }
-    if evidence.unknownCallersCount > 0 {
-      notes.append(
-        "\(Formatting.count(evidence.unknownCallersCount, "stack")) with async callers without a name, which are omitted"
-      )
-    }
-    if evidence.omittedCount > 0 {
-      notes.append(
-        "\(Formatting.count(evidence.omittedCount, "more sample")) omitted evenly; the shown samples stand for them"
-      )
-    }
-    if evidence.lostCount > 0 {
-      notes.append(
-        "\(Formatting.count(Int(clamping: evidence.lostCount), "sample")) lost: the recorder or the disk could not keep up"
-      )
-    }
-    if evidence.skippedCount > 0 {
-      let count = Formatting.count(evidence.skippedCount, "sample")
-      notes.append("\(count) skipped to stay within the CPU budget: much other work was late")
+    let counted = [
+      (
+        evidence.joinedCount, "stack",
+        "joined: the outermost callers are from an earlier stack at the same addresses"
+      ),
+      (evidence.unknownCallersCount, "stack", "with async callers without a name, which are omitted"),
+      (evidence.omittedCount, "more sample", "omitted evenly; the shown samples stand for them"),
+      (Int(clamping: evidence.lostCount), "sample", "lost: the recorder or the disk could not keep up"),
+      (evidence.skippedCount, "sample", "skipped to stay within the CPU budget: much other work was late"),
+    ]
+    for (count, noun, rest) in counted where count > 0 {
+      notes.append("\(Formatting.count(count, noun)) \(rest)")
     }
     if evidence.isDamaged { notes.append("the file was cut off or damaged: samples may be missing") }
     if evidence.unobserved > .zero {

@@ -79,8 +79,8 @@ package struct ReportBuilder {
     var threads = groups(of: all)
     var groups = groups(of: AllThreads(threads: waiting)).groups
     let names = FunctionNames((threads.groups + groups).flatMap(\.functions).compactMap(\.frame))
-    names.name(&threads)
-    for place in groups.indices { names.name(&groups[place].functions) }
+    threads.rename(names)
+    for place in groups.indices { groups[place].functions.rename(names) }
     let running = Dictionary(grouping: work.filter { $0.threadID != 0 }, by: \.threadID).sorted { $0.key < $1.key }
     return ProcessDump(
       process: recording.process.map { StallReport.Process($0, recording.modules) },
@@ -107,7 +107,7 @@ package struct ReportBuilder {
 
   package func threads(of all: AllThreads) -> ThreadsReport {
     var threads = groups(of: all.namingPoolThreads)
-    FunctionNames(threads.groups.flatMap(\.functions).compactMap(\.frame)).name(&threads)
+    threads.rename(FunctionNames(threads.groups.flatMap(\.functions).compactMap(\.frame)))
     return threads
   }
 

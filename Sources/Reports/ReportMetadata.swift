@@ -62,7 +62,7 @@ extension StallReport {
       pairs["culprit.holder.thread.id"] = "\(last.holder.id)"
       pairs["culprit.holder.function"] = last.culprit?.function.name
     }
-    return pairs.mapValues { Formatting.fitted($0, Self.longestValue) }
+    return pairs.mapValues { FunctionName.withoutMiddle($0, Self.longestValue) }
   }
 
   var overlaps: [Note] {
@@ -77,7 +77,7 @@ extension StallReport {
   /// The report in one line: source, prevailing label, duration, and culprit.
   public var headline: String {
     let most = labels.first.flatMap { $0.share >= 0.5 && visible($0.text) == $0.text ? printable($0.text) : nil }
-    let label = most.map { " \"\(Formatting.fitted($0, Self.longestLabel))\"" } ?? ""
+    let label = most.map { " \"\(FunctionName.withoutMiddle($0, Self.longestLabel))\"" } ?? ""
     let stuck = "\(source)\(label) was stuck for \(isLowerBound ? "at least " : "")\(Formatting.duration(duration))"
     switch verdict {
     case .culprit:

@@ -8,6 +8,9 @@ package struct ReportSection: Hashable, Sendable {
     package var isItem: Bool
   }
 
+  /// The label for headings with lowercase letters.
+  package var title: String { label == "CPU" ? label : label.prefix(1) + label.dropFirst().lowercased() }
+
   init?(_ label: String, _ texts: [String]) {
     self.label = label
     paragraphs = texts.filter { !$0.isEmpty }.map { Paragraph(text: $0, isItem: false) }

@@ -21,14 +21,8 @@ struct TextReport: Sendable {
       lines += block.isEmpty ? [] : block + [""]
     }
     let words = sections
-    add([words.heading])
-    add([words.verdict])
-    add([words.causes])
-    for chain in words.waitChains { add([chain]) }
-    add([words.advice])
-    add([words.contenders])
-    add([words.timeline])
-    add([words.workers])
+    let answer = [words.heading, words.verdict, words.causes] + words.waitChains
+    for section in answer + [words.advice, words.contenders, words.timeline, words.workers] { add([section]) }
     add(words.circumstances)
     if !words.isPool { lines += lastStack(page) }
     lines += tree(page)

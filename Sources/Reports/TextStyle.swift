@@ -1,3 +1,5 @@
+import CulpritStallRecord
+
 extension StallReport {
   /// The style of a report's text.
   public struct TextStyle: Hashable, Sendable {
@@ -32,7 +34,7 @@ extension StallReport {
     func spelled(_ text: String) -> String { isASCII ? text.inASCII : text }
 
     package func fitted(_ text: String, to width: Int) -> String {
-      Formatting.fitted(spelled(text), width, gap: spelled("…"))
+      FunctionName.withoutMiddle(spelled(text), width, gap: spelled("…"))
     }
   }
 }

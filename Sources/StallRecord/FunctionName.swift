@@ -14,10 +14,15 @@ package enum FunctionName {
     if whole().count > limit { parts = parts.map(withoutLabels) }
     if whole().count > limit { parts = parts.map(withoutOuterTypes) }
     let text = whole()
-    guard text.count > limit else { return text }
-    guard limit > 4 else { return String(text.prefix(max(0, limit))) }
-    let head = (limit - 1) / 2
-    return text.prefix(head) + "…" + text.suffix(limit - 1 - head)
+    return withoutMiddle(text, limit)
+  }
+
+  /// Shortens `text` to `width` characters. `gap` replaces the middle, because both ends of a name are informative.
+  package static func withoutMiddle(_ text: String, _ width: Int, gap: String = "…") -> String {
+    guard text.count > width else { return text }
+    guard width > gap.count + 3 else { return String(text.prefix(max(0, width))) }
+    let head = (width - gap.count) / 2
+    return "\(text.prefix(head))\(gap)\(text.suffix(width - gap.count - head))"
   }
 
   package static func split(_ name: String) -> [String] {
@@ -64,7 +69,8 @@ package enum FunctionName {
     return part
   }
 
-  private static func components(of path: Substring, _ separator: String) -> [String] {
+  /// Splits `path`. A separator directly after another one starts a name, such as an operator.
+  package static func components(of path: Substring, _ separator: String) -> [String] {
     var names: [String] = [""]
     var rest = path
     while let character = rest.first {

@@ -44,10 +44,7 @@ package struct JSONObject: Sendable {
   private static func seconds(_ duration: Duration) -> String {
     let sign = duration < .zero ? "-" : ""
     let nanoseconds = max(duration, .zero - duration).wholeNanoseconds
-    let fraction = String(nanoseconds % 1_000_000_000)
-    var digits = String(repeating: "0", count: 9 - fraction.count) + fraction
-    while digits.hasSuffix("0") { digits.removeLast() }
-    return "\(sign)\(nanoseconds / 1_000_000_000)" + (digits.isEmpty ? "" : "." + digits)
+    return sign + decimal(nanoseconds, 9)
   }
 }
 
@@ -63,10 +60,7 @@ package func quotedJSON(_ text: String) -> String {
     case "\"": quoted += "\\\""
     case "\\": quoted += "\\\\"
     case _ where !isPrintable(scalar):
-      for unit in String(scalar).utf16 {
-        let digits = String(unit, radix: 16)
-        quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      }
+      for unit in String(scalar).utf16 { quoted += "\\u" + digits(unit, 4, radix: 16) }
     default: quoted.unicodeScalars.append(scalar)
     }
   }

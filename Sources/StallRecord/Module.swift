@@ -39,10 +39,7 @@ package struct Module: Hashable, Sendable {
     hasher.combine(mappings)
   }
 
-  package var name: String {
-    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
-    return String(path[path.index(after: slash)...])
-  }
+  package var name: String { path.lastComponent }
 
   package var isFile: Bool { path.hasPrefix("/") }
 
@@ -98,14 +95,8 @@ package struct ModuleMap: Sendable {
 
   /// Returns the index of the module at `address` in ``modules``; `nil` without a module.
   package func index(at address: RuntimeAddress) -> Int? {
-    var low = 0
-    var high = entries.count
-    while low < high {
-      let middle = (low + high) / 2
-      if entries[middle].start <= address { low = middle + 1 } else { high = middle }
-    }
     var found: Int?
-    var place = low - 1
+    var place = entries.partitioningIndex { $0.start > address } - 1
     while place >= 0, highestEnd[place] > address {
       if address < entries[place].end { found = max(found ?? 0, entries[place].module) }
       place -= 1

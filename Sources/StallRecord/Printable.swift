@@ -58,3 +58,25 @@ package func visible(_ text: String) -> String {
 private func isBlank(_ scalar: Unicode.Scalar) -> Bool {
   scalar.properties.isWhitespace || scalar.properties.isDefaultIgnorableCodePoint || scalar == "\u{2800}"
 }
+
+/// Returns the digits of `number`, with zeros in front of fewer than `count` digits.
+package func digits(_ number: some BinaryInteger, _ count: Int, radix: Int = 10, uppercase: Bool = false) -> String {
+  let digits = String(number, radix: radix, uppercase: uppercase)
+  return String(repeating: "0", count: max(0, count - digits.count)) + digits
+}
+
+/// Returns `number` / 10^`decimals` as an exact decimal number without trailing zeros. A `Double` would round.
+package func decimal(_ number: UInt64, _ decimals: Int) -> String {
+  let digits = digits(number, decimals + 1)
+  let fraction = digits.suffix(decimals)
+  guard let last = fraction.lastIndex(where: { $0 != "0" }) else { return String(digits.dropLast(decimals)) }
+  return digits.dropLast(decimals) + "." + fraction[...last]
+}
+
+extension String {
+  /// The part behind the last slash of a path.
+  package var lastComponent: String {
+    guard let slash = utf8.lastIndex(of: UInt8(ascii: "/")) else { return self }
+    return String(self[index(after: slash)...])
+  }
+}

@@ -186,10 +186,7 @@ package struct ResolvedFrame: Hashable, Sendable {
     self.missing = missing
   }
 
-  package var moduleName: String {
-    guard let slash = module.utf8.lastIndex(of: UInt8(ascii: "/")) else { return module }
-    return String(module[module.index(after: slash)...])
-  }
+  package var moduleName: String { module.lastComponent }
 
   /// The name to print, at most 100 characters: the function, the module with an offset or address, or the address.
   package var displayName: String {

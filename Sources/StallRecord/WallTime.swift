@@ -15,9 +15,9 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
     let seconds = nanosecondsSince1970 / 1_000_000_000
     let (year, month, day) = Self.civil(daysSince1970: seconds / 86_400)
     let ofDay = seconds % 86_400
-    let fraction = padded(nanosecondsSince1970 % 1_000_000_000, 9).prefix(decimals)
-    return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
-      + "T\(padded(ofDay / 3_600, 2)):\(padded(ofDay / 60 % 60, 2)):\(padded(ofDay % 60, 2))"
+    let fraction = digits(nanosecondsSince1970 % 1_000_000_000, 9).prefix(decimals)
+    return "\(digits(year, 4))-\(digits(month, 2))-\(digits(day, 2))"
+      + "T\(digits(ofDay / 3_600, 2)):\(digits(ofDay / 60 % 60, 2)):\(digits(ofDay % 60, 2))"
       + ".\(fraction)Z"
   }
 
@@ -53,11 +53,6 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
     let marchMonth = (5 * dayOfYear + 2) / 153
     let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
     return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
-  }
-
-  private func padded(_ number: UInt64, _ width: Int) -> String {
-    let digits = String(number)
-    return String(repeating: "0", count: max(0, width - digits.count)) + digits
   }
 }
 

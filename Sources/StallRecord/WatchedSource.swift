@@ -57,34 +57,18 @@ package struct WatchedSource: Hashable, Sendable {
 }
 
 extension SourceKind {
+  /// The known kinds in the order of their numbers in files, which start at 1.
+  private static let known: [SourceKind] = [
+    .loop, .runLoop, .section, .queue, .pool, .executor, .probedLoop, .phase, .job,
+  ]
+
   /// The kind's number in files.
   package var code: UInt8 {
-    switch self {
-    case .loop: 1
-    case .runLoop: 2
-    case .section: 3
-    case .queue: 4
-    case .pool: 5
-    case .executor: 6
-    case .probedLoop: 7
-    case .phase: 8
-    case .job: 9
-    case .unknown(let code): code
-    }
+    if case .unknown(let code) = self { return code }
+    return Self.known.firstIndex(of: self).map { UInt8($0 + 1) } ?? 0
   }
 
   package init(code: UInt8) {
-    switch code {
-    case 1: self = .loop
-    case 2: self = .runLoop
-    case 3: self = .section
-    case 4: self = .queue
-    case 5: self = .pool
-    case 6: self = .executor
-    case 7: self = .probedLoop
-    case 8: self = .phase
-    case 9: self = .job
-    default: self = .unknown(code)
-    }
+    self = code > 0 && code <= Self.known.count ? Self.known[Int(code) - 1] : .unknown(code)
   }
 }

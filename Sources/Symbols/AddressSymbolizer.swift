@@ -1,31 +1,5 @@
 import CulpritStallRecord
 
-package struct AddressCall: Hashable, Sendable {
-  package var rawName: String?
-  package var isLinkageName: Bool
-  /// Whether the function was inlined into the next function.
-  package var isInlined: Bool
-  package var file: String?
-  package var line: Int
-  package var column: Int
-  package var discriminator: Int
-}
-
-package struct AddressDescription: Hashable, Sendable {
-  package struct Symbol: Hashable, Sendable {
-    package var name: String
-    package var start: FileAddress
-    package var end: FileAddress
-    package var file: String?
-  }
-
-  package var address: FileAddress
-  package var symbol: Symbol?
-  package var calls: [AddressCall]
-  package var stub: String?
-  package var missing: MissingNameReason?
-}
-
 /// The symbol and calls of an address. Names are references into the file, valid during the symbolizer's lifetime.
 package struct FoundAddress {
   package var address: FileAddress
@@ -83,42 +57,8 @@ package final class AddressSymbolizer {
     if found.stub == nil { found.missing = file.hasSymbols ? .noSymbolHere : .noSymbols }
     return found
   }
-
-  package func describe(_ address: FileAddress) -> AddressDescription {
-    let found = find(address)
-    let symbol = found.symbol.map {
-      AddressDescription.Symbol(
-        name: $0.name.string,
-        start: FileAddress($0.range.start),
-        end: FileAddress($0.range.end),
-        file: $0.file?.string
-      )
-    }
-    return AddressDescription(
-      address: address,
-      symbol: symbol,
-      calls: found.calls.map(AddressCall.init),
-      stub: found.stub,
-      missing: found.missing
-    )
-  }
 }
 
 package struct SymbolFileError: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String
 }
-
-extension AddressCall {
-  fileprivate init(_ call: SourceCall) {
-    rawName = call.name?.string
-    isLinkageName = call.isLinkageName
-    isInlined = call.isInlined
-    file = call.file
-    line = Int(call.line)
-    column = Int(call.column)
-    discriminator = Int(call.discriminator)
-  }
-}
-
-/// Returns the demangled form of a Swift, C++ or Rust `rawName` with all details, or `rawName` itself.
-package func demangledName(_ rawName: String) -> String { demangledInFull(rawName) }

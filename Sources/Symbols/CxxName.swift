@@ -175,9 +175,7 @@ private struct CxxNameReader {
   private var isOperator: Bool {
     guard has("operator"), place + 8 < bytes.count else { return false }
     let next = bytes[place + 8]
-    return
-      !(next | 0x20 >= UInt8(ascii: "a") && next | 0x20 <= UInt8(ascii: "z") || next == UInt8(ascii: "_")
-      || next >= UInt8(ascii: "0") && next <= UInt8(ascii: "9"))
+    return !next.isLetter && !next.isDigit && next != UInt8(ascii: "_")
   }
 
   private static let symbols = [

@@ -150,7 +150,8 @@ struct DebugFiles {
   }
 }
 
-func realPath(_ path: String) -> String {
+/// Returns the target of links; `path` itself if it does not exist.
+package func realPath(_ path: String) -> String {
   guard let real = realpath(path, nil) else { return path }
   // SAFETY: realpath returns a NUL-terminated string from malloc.
   defer { free(real) }

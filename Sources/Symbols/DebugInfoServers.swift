@@ -77,7 +77,7 @@ package final class DebugInfoServers: @unchecked Sendable {
 
   package func renew() {
     guard case .total(let time) = patience else { return }
-    withLock { deadline = Self.now() &+ Self.nanoseconds(time) }
+    withLock { deadline = clinux_clock_ns().saturatingSum(time.wholeNanoseconds) }
   }
 
   package func cancel() {
@@ -90,7 +90,7 @@ package final class DebugInfoServers: @unchecked Sendable {
 
   /// Waits for the client to give up its request, up to `time`. The client checks for cancellation once a second.
   package func finish(within time: Duration) {
-    let end = Self.now() &+ Self.nanoseconds(time)
+    let end = clinux_clock_ns().saturatingSum(time.wholeNanoseconds)
     withLock { while request != nil, waitForChange(until: end) {} }
   }
 
@@ -99,8 +99,8 @@ package final class DebugInfoServers: @unchecked Sendable {
     return withLock {
       if let answer = answers[buildID] { return answer }
       // A pending request has been abandoned by its caller. Not waiting again limits the delay by unresponsive servers.
-      guard request == nil, !isOver, Self.now() < end else { return nil }
-      let began = Self.now()
+      guard request == nil, !isOver, clinux_clock_ns() < end else { return nil }
+      let began = clinux_clock_ns()
       request = Request(buildID: buildID, began: began, heard: began)
       isAborted = false
       guard start({ [self] in fetch(buildID) }) else {
@@ -115,7 +115,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     var hasReported = false
     while true {
       if let answer = answers[buildID] { return answer }
-      let now = Self.now()
+      let now = clinux_clock_ns()
       guard !isOver, let request, request.buildID == buildID else { return nil }
       if now >= end {
         if case .silence = patience {
@@ -137,7 +137,7 @@ package final class DebugInfoServers: @unchecked Sendable {
   private var end: UInt64 {
     switch patience {
     case .total: deadline
-    case .silence(let time): (request?.heard ?? Self.now()) &+ Self.nanoseconds(time)
+    case .silence(let time): (request?.heard ?? clinux_clock_ns()).saturatingSum(time.wholeNanoseconds)
     }
   }
 
@@ -221,7 +221,7 @@ package final class DebugInfoServers: @unchecked Sendable {
     withLock {
       if whole > 0, let last = request?.bytes, part > last {
         request?.bytes = part
-        request?.heard = Self.now()
+        request?.heard = clinux_clock_ns()
         pthread_cond_broadcast(changed)
       }
       return isAborted
@@ -248,16 +248,5 @@ package final class DebugInfoServers: @unchecked Sendable {
     let worked = clinux_fork_rest()
     defer { if worked { _ = clinux_fork_work() } }
     return pthread_cond_timedwait(changed, lock, &time) != ETIMEDOUT
-  }
-
-  private static func now() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return clinux_clock_nanoseconds(time)
-  }
-
-  private static func nanoseconds(_ time: Duration) -> UInt64 {
-    let seconds = min(max(time.components.seconds, 0), 3_000_000_000)
-    return UInt64(seconds) * 1_000_000_000 + UInt64(max(time.components.attoseconds, 0) / 1_000_000_000)
   }
 }

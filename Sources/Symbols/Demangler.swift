@@ -50,9 +50,10 @@ func demangle(_ rawName: String) -> DemangledName {
 /// The suffix of a PLT stub's name, after the name of its target.
 private let stubEnding = "@plt"
 
-func demangledInFull(_ rawName: String) -> String {
+/// Returns the demangled form of a Swift, C++ or Rust `rawName` with all details, or `rawName` itself.
+package func demangledName(_ rawName: String) -> String {
   let name = VersionSuffix.removed(from: rawName)
-  if name.hasSuffix(stubEnding) { return demangledInFull(String(name.dropLast(stubEnding.count))) + stubEnding }
+  if name.hasSuffix(stubEnding) { return demangledName(String(name.dropLast(stubEnding.count))) + stubEnding }
   guard name.utf8.count <= lengthMax else { return name }
   return swiftName(name) ?? OlderRustName(name)?.path ?? cxxName(name) ?? RustName.full(name) ?? name
 }
@@ -61,25 +62,35 @@ func demangledInFull(_ rawName: String) -> String {
 private let lengthMax = 8192
 
 private func demangleWhole(_ rawName: String) -> DemangledName {
-  guard rawName.utf8.count <= lengthMax else { return DemangledName(short: rawName, full: rawName, swiftModule: nil) }
+  guard rawName.utf8.count <= lengthMax else { return DemangledName(short: rawName, full: rawName) }
   if let full = swiftName(rawName) {
-    return DemangledName(SwiftName(demangled: full, owner: globalOwner(of: rawName)), full: full)
+    let name = SwiftName(demangled: full, owner: globalOwner(of: rawName))
+    return DemangledName(
+      short: name.short,
+      full: full,
+      swiftModule: name.module,
+      sourceFunction: name.kind == .glue ? nil : name.function,
+      kind: name.kind,
+      isMerged: name.isMerged
+    )
   }
-  if let name = OlderRustName(rawName) { return DemangledName(short: name.path, full: name.path, swiftModule: nil) }
+  if let name = OlderRustName(rawName) { return DemangledName(short: name.path, full: name.path) }
   if let full = cxxName(rawName) {
-    return DemangledName(short: CxxName(demangled: full).short, full: full, swiftModule: nil)
+    return DemangledName(short: CxxName(demangled: full).short, full: full)
   }
   // The C++ library cannot demangle all names from newer compilers.
   if rawName.hasPrefix("_Z"), let name = CxxName(mangled: rawName) {
-    return DemangledName(short: name.short, full: rawName, swiftModule: nil)
+    return DemangledName(short: name.short, full: rawName)
   }
-  if let name = RustName(rawName) { return DemangledName(short: name.short, full: name.full, swiftModule: nil) }
+  if let name = RustName(rawName) { return DemangledName(short: name.short, full: name.full) }
   // Swift's compiler derives the name of asynchronous top-level code from the C function's name.
   if rawName == asyncMain || isPart(rawName, of: asyncMain) {
-    return DemangledName(short: "top-level code", full: rawName, swiftModule: nil, sourceFunction: asyncMain)
+    return DemangledName(short: "top-level code", full: rawName, sourceFunction: asyncMain)
   }
-  if let glue = SwiftGlue(rawName) { return DemangledName(glue, full: rawName) }
-  return DemangledName(short: rawName, full: rawName, swiftModule: nil)
+  if let glue = SwiftGlue(rawName) {
+    return DemangledName(short: glue.short, full: rawName, swiftModule: "Swift", kind: .glue)
+  }
+  return DemangledName(short: rawName, full: rawName)
 }
 
 private func swiftName(_ rawName: String) -> String? {
@@ -102,15 +113,7 @@ private func cxxName(_ rawName: String) -> String? {
 /// LLVM's additions start with a dot.
 private func isMangledSwift(_ rawName: String) -> Bool {
   guard rawName.hasPrefix("$s") || rawName.hasPrefix("$S") || rawName.hasPrefix("_T0") else { return false }
-  return rawName.utf8.allSatisfy { byte in
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"),
-      UInt8(ascii: "_"), UInt8(ascii: "$"), UInt8(ascii: "."):
-      true
-    default: false
-    }
-  }
+  return rawName.utf8.allSatisfy { $0.isLetter || $0.isDigit || "_$.".utf8.contains($0) }
 }
 
 private let asyncMain = "async_Main"
@@ -122,23 +125,6 @@ private func isPart(_ rawName: String, of whole: String) -> Bool {
   }
   let number = part.dropFirst(2).dropLast()
   return !number.isEmpty && number.allSatisfy(\.isNumber)
-}
-
-extension DemangledName {
-  fileprivate init(_ name: SwiftName, full: String) {
-    self.init(
-      short: name.short,
-      full: full,
-      swiftModule: name.module,
-      sourceFunction: name.kind == .glue ? nil : name.function,
-      kind: name.kind,
-      isMerged: name.isMerged
-    )
-  }
-
-  fileprivate init(_ glue: SwiftGlue, full: String) {
-    self.init(short: glue.short, full: full, swiftModule: "Swift", kind: .glue)
-  }
 }
 
 /// Returns the global or static variable that `rawName` initializes. The demangler prints only its last part.

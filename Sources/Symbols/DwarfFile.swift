@@ -1,3 +1,5 @@
+import CulpritStallRecord
+
 /// The sections of debug information in one file: the program's own, a separate, or a split file.
 final class DwarfFile {
   let image: ElfImage

@@ -26,9 +26,6 @@ enum ElfFormat {
     static let aarch64: UInt16 = 183
   }
 
-  private static func sectionBytes(_ header: Header) -> Int { header.is64 ? 64 : 40 }
-  private static func segmentBytes(_ header: Header) -> Int { header.is64 ? 56 : 32 }
-
   struct Header {
     var is64: Bool
     var type: UInt16
@@ -58,7 +55,8 @@ enum ElfFormat {
   }
 
   static func sections(_ bytes: Bytes, _ header: Header) -> [(section: ElfImage.Section, name: UInt32)] {
-    let (entry, is64) = (sectionBytes(header), header.is64)
+    let is64 = header.is64
+    let entry = is64 ? 64 : 40
     guard header.sectionOffset != 0, Int(header.sectionEntry) == entry,
       let offset = Int(exactly: header.sectionOffset), offset < bytes.count
     else { return [] }
@@ -111,7 +109,8 @@ enum ElfFormat {
     _ header: Header,
     _ first: (section: ElfImage.Section, name: UInt32)?
   ) -> [ElfImage.Segment] {
-    let (entry, is64) = (segmentBytes(header), header.is64)
+    let is64 = header.is64
+    let entry = is64 ? 56 : 32
     guard header.segmentOffset != 0, Int(header.segmentEntry) == entry,
       let offset = Int(exactly: header.segmentOffset), offset < bytes.count
     else { return [] }

@@ -56,7 +56,7 @@ extension SymbolFile {
         return frame
       }
     var frames = inlined + [outer]
-    if isReturn, let (name, merged) = mergedFunction(calledBefore: FileAddress(address.value &+ 1)) {
+    if isReturn, let (name, start) = merged?.function(calledBefore: address.value &+ 1) {
       let meaning = names.name(name)
       frames[0].called = CalledFunction(
         function: meaning.meaning.short,
@@ -64,7 +64,7 @@ extension SymbolFile {
         rawName: meaning.raw,
         swiftModule: meaning.meaning.swiftModule,
         sourceFunction: meaning.meaning.sourceFunction,
-        start: FileAddress(merged)
+        start: FileAddress(start)
       )
     }
     return frames

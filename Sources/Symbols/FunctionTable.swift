@@ -1,4 +1,5 @@
 import CCulpritLinux
+import CulpritStallRecord
 
 struct FunctionTable {
   struct Scope {
@@ -27,7 +28,7 @@ struct FunctionTable {
   private var functions: [Function] = []
   /// The offsets of the unit's direct module entries from its beginning.
   private(set) var modules: [UInt32] = []
-  private var highestEnd: [UInt64] = []
+  private var highestEnds = HighestEnds()
 
   init(_ unit: DwarfUnit) {
     unit.file.renewRangeBudget()
@@ -36,24 +37,12 @@ struct FunctionTable {
     pieces = pieces.trimmed
     functions = functions.trimmed
     functions.sort { $0.range.start != $1.range.start ? $0.range.start < $1.range.start : $0.scope < $1.scope }
-    var highest: UInt64 = 0
-    var isNested = false
-    for function in functions {
-      if function.range.start < highest { isNested = true }
-      highest = max(highest, function.range.end)
-    }
-    if isNested {
-      highest = 0
-      highestEnd = functions.map {
-        highest = max(highest, $0.range.end)
-        return highest
-      }
-    }
+    highestEnds = HighestEnds(functions.lazy.map(\.range))
   }
 
   var byteCount: Int {
-    scopes.capacity * MemoryLayout<Scope>.stride + pieces.capacity * 16 + functions.capacity * 24 + highestEnd.capacity
-      * 8
+    scopes.capacity * MemoryLayout<Scope>.stride + pieces.capacity * 16 + functions.capacity * 24
+      + highestEnds.byteCount
   }
 
   var count: Int { scopes.count }
@@ -79,15 +68,9 @@ struct FunctionTable {
   }
 
   private func function(at address: UInt64) -> Int? {
-    var place = functions.partitioningIndex { $0.range.start > address } - 1
-    if highestEnd.isEmpty {
-      return place >= 0 && address < functions[place].range.end ? Int(functions[place].scope) : nil
-    }
-    while place >= 0, highestEnd[place] > address {
-      if address < functions[place].range.end { return Int(functions[place].scope) }
-      place -= 1
-    }
-    return nil
+    let last = functions.partitioningIndex { $0.range.start > address } - 1
+    let place = highestEnds.place(at: address, from: last) { functions[$0].range.end }
+    return place.map { Int(functions[$0].scope) }
   }
 
   private func contains(_ scope: Scope, _ address: UInt64) -> Bool {

@@ -1,4 +1,5 @@
 import CCulpritLinux
+import CulpritStallRecord
 
 /// The line table of a unit (DWARF 5, 6.2).
 final class LineTable {
@@ -26,7 +27,7 @@ final class LineTable {
   private(set) var rows: [Row] = []
   private(set) var sequences: [Sequence] = []
   private var largeDiscriminators: [Int: UInt32] = [:]
-  private var highestEnd: [UInt64] = []
+  private var highestEnds = HighestEnds()
   private var paths: [String?] = []
 
   /// Reads the complete sequences of the table at `offset`. Paths are relative to the compilation's `directory`. Before
@@ -39,18 +40,7 @@ final class LineTable {
     self.header = header
     run(file.line.bytes)
     sequences.sort { $0.range.start != $1.range.start ? $0.range.start < $1.range.start : $0.first < $1.first }
-    var highest: UInt64 = 0
-    var isNested = false
-    for sequence in sequences {
-      if sequence.range.start < highest { isNested = true }
-      highest = max(highest, sequence.range.end)
-    }
-    guard isNested else { return }
-    highest = 0
-    highestEnd = sequences.map {
-      highest = max(highest, $0.range.end)
-      return highest
-    }
+    highestEnds = HighestEnds(sequences.lazy.map(\.range))
   }
 
   var byteCount: Int {
@@ -61,12 +51,8 @@ final class LineTable {
     guard let sequence = sequence(at: address) else { return nil }
     let offset = address - sequence.range.start
     let rows = rows
-    var (place, high) = (sequence.first, sequence.first + sequence.count)
-    while place < high {
-      let middle = (place + high) / 2
-      if UInt64(rows[middle].offset) > offset { high = middle } else { place = middle + 1 }
-    }
-    place -= 1
+    let place =
+      rows[sequence.first..<sequence.first + sequence.count].partitioningIndex { UInt64($0.offset) > offset } - 1
     guard place >= sequence.first else { return nil }
     let row = rows[place]
     let discriminator =
@@ -89,13 +75,8 @@ final class LineTable {
 
   private func sequence(at address: UInt64) -> Sequence? {
     let sequences = sequences
-    var place = sequences.partitioningIndex { $0.range.start > address } - 1
-    if highestEnd.isEmpty { return place >= 0 && address < sequences[place].range.end ? sequences[place] : nil }
-    while place >= 0, highestEnd[place] > address {
-      if address < sequences[place].range.end { return sequences[place] }
-      place -= 1
-    }
-    return nil
+    let last = sequences.partitioningIndex { $0.range.start > address } - 1
+    return highestEnds.place(at: address, from: last) { sequences[$0].range.end }.map { sequences[$0] }
   }
 
   func path(_ file: UInt32) -> String? {

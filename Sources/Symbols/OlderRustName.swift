@@ -10,7 +10,7 @@ struct OlderRustName {
     var rest = rawName.utf8.dropFirst(3)
     var components: [Substring.UTF8View] = []
     while let first = rest.first, first != UInt8(ascii: "E") {
-      let digits = rest.prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+      let digits = rest.prefix(while: \.isDigit)
       rest = rest.dropFirst(digits.count)
       guard let count = Int(Substring(digits)), count > 0, count <= rest.count else { return nil }
       components.append(rest.prefix(count))
@@ -27,9 +27,7 @@ struct OlderRustName {
   /// Whether `component` is a hash. As in the binutils (rust-demangle.c), five different digits are required.
   private static func isHash(_ component: Substring.UTF8View) -> Bool {
     let digits = component.dropFirst()
-    let areDigits = digits.allSatisfy {
-      $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") || $0 >= UInt8(ascii: "a") && $0 <= UInt8(ascii: "f")
-    }
+    let areDigits = digits.allSatisfy { $0.isDigit || $0 >= UInt8(ascii: "a") && $0 <= UInt8(ascii: "f") }
     return component.first == UInt8(ascii: "h") && digits.count == 16 && areDigits && Set(digits).count >= 5
   }
 

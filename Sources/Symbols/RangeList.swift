@@ -6,6 +6,38 @@ package struct AddressRange: Equatable {
   @inline(__always) func contains(_ address: UInt64) -> Bool { start <= address && address < end }
 }
 
+/// The highest end of ranges up to each index, at which a backward search can stop. The ranges are sorted by start.
+struct HighestEnds {
+  /// Empty if ranges do not overlap.
+  private var ends: [UInt64] = []
+
+  init() {}
+
+  init(_ ranges: some Sequence<AddressRange>) {
+    var highest: UInt64 = 0
+    var isNested = false
+    let ends = ranges.map { range in
+      isNested = isNested || range.start < highest
+      highest = max(highest, range.end)
+      return highest
+    }
+    if isNested { self.ends = ends }
+  }
+
+  var byteCount: Int { ends.capacity * 8 }
+
+  /// Returns the last index up to `last` whose range covers `address`. `end` returns the end of a range.
+  @inline(__always) func place(at address: UInt64, from last: Int, end: (Int) -> UInt64) -> Int? {
+    var place = last
+    while place >= 0, ends.isEmpty || ends[place] > address {
+      if address < end(place) { return place }
+      if ends.isEmpty { break }
+      place -= 1
+    }
+    return nil
+  }
+}
+
 enum RangeList {
   /// Maximum number of ranges of a function. A list with more ranges is corrupt.
   private static let countMax = 1 << 16

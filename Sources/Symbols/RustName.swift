@@ -157,7 +157,7 @@ private struct RustNameReader {
   }
 
   private func digit(_ byte: UInt8) -> Int? {
-    byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") ? Int(byte) - 48 : nil
+    byte.isDigit ? Int(byte) - 48 : nil
   }
 
   private mutating func base62() -> Int? {

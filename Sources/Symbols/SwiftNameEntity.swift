@@ -92,9 +92,7 @@ extension SwiftNameReader {
     _ isImplicit: Bool
   ) -> Entity {
     var end = range.lowerBound
-    while end < range.upperBound, text.bytes[end] >= UInt8(ascii: "0"), text.bytes[end] <= UInt8(ascii: "9") {
-      end += 1
-    }
+    while end < range.upperBound, text.bytes[end].isDigit { end += 1 }
     let number = text[range.lowerBound..<end]
     if takesTypes { takeContextOfType(end..<range.upperBound, &places) }
     var owner = entity(&places, takesTypes: takesTypes, takesRest: takesRest)

@@ -40,23 +40,14 @@ extension SwiftNameReader {
     ("outlined enum project data of ", "reading the payload of a value"),
   ]
 
-  private static let glueOfTypes: [(StaticString, String)] = [
-    ("value witness table for ", "value witnesses of "),
-    ("type metadata accessor for ", "type metadata of "),
-    ("type metadata completion function for ", "type metadata of "),
-    ("type metadata instantiation function for ", "type metadata of "),
-    ("type metadata for ", "type metadata of "),
-    ("full type metadata for ", "type metadata of "),
-    ("canonical specialized generic type metadata accessor for ", "type metadata of "),
-    ("noncanonical specialized generic type metadata for ", "type metadata of "),
-    ("demangling cache variable for type metadata for ", "type metadata of "),
-    ("default associated type metadata accessor for ", "type metadata of "),
-    ("reflection metadata field descriptor ", "type metadata of "),
-    ("class metadata base offset for ", "type metadata of "),
-    ("metaclass for ", "type metadata of "),
-    ("nominal type descriptor for ", "type metadata of "),
-    ("generic type metadata pattern for ", "type metadata of "),
-    ("opaque type descriptor for ", "type metadata of "),
+  private static let typeMetadata: [StaticString] = [
+    "type metadata accessor for ", "type metadata completion function for ",
+    "type metadata instantiation function for ", "type metadata for ", "full type metadata for ",
+    "canonical specialized generic type metadata accessor for ",
+    "noncanonical specialized generic type metadata for ", "demangling cache variable for type metadata for ",
+    "default associated type metadata accessor for ", "reflection metadata field descriptor ",
+    "class metadata base offset for ", "metaclass for ", "nominal type descriptor for ",
+    "generic type metadata pattern for ", "opaque type descriptor for ",
   ]
 
   /// Prefixes of glue for a conformance. The conformance follows, as in "Shop.Item : Swift.Hashable in Shop".
@@ -68,8 +59,11 @@ extension SwiftNameReader {
 
   func glue(_ range: Range<Int>) -> String? {
     for (head, words) in Self.glueOfValues where text.has(head, at: range.lowerBound, in: range) { return words }
-    for (head, words) in Self.glueOfTypes {
-      if let rest = text.dropping(head, from: range) { return words + typeText(rest) }
+    if let rest = text.dropping("value witness table for ", from: range) {
+      return "value witnesses of " + typeText(rest)
+    }
+    for head in Self.typeMetadata {
+      if let rest = text.dropping(head, from: range) { return "type metadata of " + typeText(rest) }
     }
     for head in Self.glueOfConformances {
       if let rest = text.dropping(head, from: range) { return conformanceText(rest) }

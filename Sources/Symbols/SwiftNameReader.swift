@@ -60,9 +60,7 @@ struct SwiftNameReader {
   func piece(at range: Range<Int>) -> Range<Int>? {
     guard text.has("(", at: range.lowerBound, in: range) else { return nil }
     var end = range.lowerBound + 1
-    while end < range.upperBound, text.bytes[end] >= UInt8(ascii: "0"), text.bytes[end] <= UInt8(ascii: "9") {
-      end += 1
-    }
+    while end < range.upperBound, text.bytes[end].isDigit { end += 1 }
     guard end > range.lowerBound + 1, text.has(") ", at: end, in: range) else { return nil }
     return range.lowerBound..<end + 2
   }
@@ -200,12 +198,11 @@ struct SwiftNameReader {
   private func isUnqualified(_ type: Range<Int>) -> Bool {
     guard let first = type.first else { return false }
     let isName = text.bytes[type].allSatisfy { byte in
-      byte | 0x20 >= UInt8(ascii: "a") && byte | 0x20 <= UInt8(ascii: "z") || byte >= 0x80 || byte == UInt8(ascii: "_")
-        || byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
+      byte.isLetter || byte.isDigit || byte >= 0x80 || byte == UInt8(ascii: "_")
     }
     let isParameter =
       text.bytes[first] >= UInt8(ascii: "A") && text.bytes[first] <= UInt8(ascii: "Z")
-      && text.bytes[type.dropFirst()].allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+      && text.bytes[type.dropFirst()].allSatisfy(\.isDigit)
     return isName && !isParameter && text[type] != "Self" && text[type] != "Any"
   }
 }

@@ -20,7 +20,7 @@ final class SymbolFile {
   private lazy var starts = FunctionStarts(image)
   private(set) lazy var debug = loadDebug()
   private lazy var pltStubs = PLTStubs(image)
-  private lazy var merged = loadMerged()
+  private(set) lazy var merged = loadMerged()
   let names = NameCache()
   private(set) var problems: [String] = []
   private var checkedAt: UInt64 = 0
@@ -102,11 +102,6 @@ final class SymbolFile {
     case .unknown: "PLT stub"
     case nil: nil
     }
-  }
-
-  /// See ``MergedFunctions/function(calledBefore:)``.
-  func mergedFunction(calledBefore address: FileAddress) -> (name: TextReference, merged: UInt64)? {
-    merged?.function(calledBefore: address.value)
   }
 
   private func loadMerged() -> MergedFunctions? {

@@ -39,14 +39,12 @@ struct SymbolIndex {
   private let aliases: [(start: UInt64, name: UInt32)]
   /// Public names for starts whose best name is reserved for the C implementation, sorted by start.
   private let publicNames: [(start: UInt64, name: UInt32)]
-  /// The highest end of all symbols up to each index, at which a backward search can stop. Empty if symbols do not
-  /// overlap.
-  private let highestEnd: [UInt64]
+  private let highestEnds: HighestEnds
 
   var count: Int { symbols.count }
 
   var byteCount: Int {
-    symbols.capacity * 40 + (starts.capacity + highestEnd.capacity) * 8 + (aliases.capacity + publicNames.capacity) * 16
+    symbols.capacity * 40 + starts.capacity * 8 + highestEnds.byteCount + (aliases.capacity + publicNames.capacity) * 16
   }
 
   /// Creates an index of `symbols` in any order. `limit` returns the end of the code that contains an address. A symbol
@@ -84,13 +82,7 @@ struct SymbolIndex {
     }
     self.symbols = kept
     starts = kept.map(\.start)
-    var highest: UInt64 = 0
-    let highestEnd = kept.map {
-      highest = max(highest, $0.end)
-      return highest
-    }
-    let isNested = zip(highestEnd, starts.dropFirst()).contains { $0 > $1 }
-    self.highestEnd = isNested ? highestEnd : []
+    highestEnds = HighestEnds(kept.lazy.map { AddressRange(start: $0.start, end: $0.end) })
   }
 
   /// Returns the indices of `symbols`, sorted by start, then by quality.
@@ -130,15 +122,8 @@ struct SymbolIndex {
 
   /// Returns the symbol that covers `address`, or of several, the one with the highest start.
   func symbol(at address: FileAddress) -> Symbol? {
-    var place = starts.withUnsafeBufferPointer { $0.partitioningIndex { $0 > address.value } } - 1
-    if highestEnd.isEmpty {
-      return place >= 0 && symbols[place].end > address.value ? symbols[place] : nil
-    }
-    while place >= 0, highestEnd[place] > address.value {
-      if symbols[place].end > address.value { return symbols[place] }
-      place -= 1
-    }
-    return nil
+    let last = starts.withUnsafeBufferPointer { $0.partitioningIndex { $0 > address.value } } - 1
+    return highestEnds.place(at: address.value, from: last) { symbols[$0].end }.map { symbols[$0] }
   }
 
   func globalFunction(_ isWanted: (UInt32) -> Bool) -> UInt64? {

@@ -66,7 +66,7 @@ package final class Symbolizer {
       keep(resolved, at: address)
       return resolved
     }
-    var resolved = lookUp(address, functionStart: frame.functionStart, frame.kind)
+    var resolved = lookUp(frame)
     // The recording has no name; the files available now might have one.
     if let noted, !resolved.contains(where: { $0.function != nil }) { resolved = noted }
     // A call from inlined code without a line is compiler glue: an inlined thunk that calls a specialized copy of its
@@ -92,11 +92,8 @@ package final class Symbolizer {
     }
   }
 
-  private func lookUp(
-    _ address: RuntimeAddress,
-    functionStart: RuntimeAddress?,
-    _ kind: FrameKind
-  ) -> [ResolvedFrame] {
+  private func lookUp(_ frame: StackFrame) -> [ResolvedFrame] {
+    let address = frame.lookupAddress
     guard let index = map.index(at: address) else {
       if let (name, start) = perfMap?.function(at: address) {
         return [
@@ -119,7 +116,7 @@ package final class Symbolizer {
     }
     // Nameless functions still have a start, which all their addresses share.
     func nameless(_ reason: MissingNameReason) -> [ResolvedFrame] {
-      let start = functionStart.flatMap { map.index(at: $0) == index ? module.fileAddress(of: $0) : nil }
+      let start = frame.functionStart.flatMap { map.index(at: $0) == index ? module.fileAddress(of: $0) : nil }
       return [
         ResolvedFrame(function: nil, module: path, start: start, address: .file(estimate), missing: reason)
       ]
@@ -129,7 +126,7 @@ package final class Symbolizer {
     case .opened(let file):
       guard file.isIntact() else {
         states[index] = .unusable(.unreadableFile("\(path) became shorter while it was read"))
-        return lookUp(address, functionStart: functionStart, kind)
+        return lookUp(frame)
       }
       // A file with only debug information has no code at any offset.
       guard let fileAddress = file.image.fileAddress(ofOffset: offset) ?? module.bias.map({ _ in estimate }) else {
@@ -137,9 +134,9 @@ package final class Symbolizer {
       }
       defer { noteUse(of: index) }
       var frames =
-        kind == .asyncCaller
+        frame.kind == .asyncCaller
         ? file.framesOfResumption(at: fileAddress, module: path)
-        : file.frames(at: fileAddress, module: path, isReturn: kind == .returnAddress)
+        : file.frames(at: fileAddress, module: path, isReturn: frame.isReturnAddress)
       if let last = frames.indices.last, frames[last].function == nil, frames[last].start == nil {
         frames[last].start = nameless(.noSymbolHere).first?.start
       }

@@ -1,4 +1,5 @@
 import CCulpritLinux
+import CulpritStallRecord
 
 /// Finds the unit of debug information that covers an address. Reads the short `.debug_aranges` first.
 struct UnitIndex {
@@ -8,7 +9,7 @@ struct UnitIndex {
   }
 
   private let entries: [Entry]
-  private let highestEnd: [UInt64]
+  private let highestEnds: HighestEnds
 
   private init(_ entries: [Entry]) {
     self.entries = entries.sorted {
@@ -16,21 +17,13 @@ struct UnitIndex {
       // If two units contain the same code, the first one in the file takes precedence.
       return $0.range.start != $1.range.start ? $0.range.start < $1.range.start : $0.unit > $1.unit
     }
-    var highest: UInt64 = 0
-    highestEnd = self.entries.map {
-      highest = max(highest, $0.range.end)
-      return highest
-    }
+    highestEnds = HighestEnds(self.entries.lazy.map(\.range))
   }
 
   /// Returns the offset of the unit that covers `address`, or of several, the one whose code starts last.
   func unit(at address: UInt64) -> Int? {
-    var place = entries.partitioningIndex { $0.range.start > address } - 1
-    while place >= 0, highestEnd[place] > address {
-      if address < entries[place].range.end { return entries[place].unit }
-      place -= 1
-    }
-    return nil
+    let last = entries.partitioningIndex { $0.range.start > address } - 1
+    return highestEnds.place(at: address, from: last) { entries[$0].range.end }.map { entries[$0].unit }
   }
 
   func units(beside address: UInt64) -> [Int] {

@@ -326,10 +326,12 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   }
 
   @Test func weighsSamplesBySurroundingTime() {
-    let ages = [500, 700, 900, 1900, 2900].map { Duration.milliseconds($0) }
-    let times = SampleTimes.between(ages, from: .zero, to: .milliseconds(3000))
-    #expect(times == [600, 200, 600, 1000, 600].map { .milliseconds($0) })
-    #expect(times.reduce(.zero, +) == .milliseconds(3000))
+    var made = Synthetic()
+    var stall = made.stall(times(5, ["run"]))
+    for (place, age) in [500, 700, 900, 1900, 2900].enumerated() { stall.samples[place].age = .milliseconds(age) }
+    let found = SampleTimes(of: stall, stall.samples, duration: .milliseconds(3000)).all
+    #expect(found == [600, 200, 600, 1000, 600].map { .milliseconds($0) })
+    #expect(found.reduce(.zero, +) == .milliseconds(3000))
   }
 
   @Test(arguments: [0, 1, 2]) func reportsUnobservedTime(way: Int) {

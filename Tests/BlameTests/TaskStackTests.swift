@@ -63,8 +63,8 @@ import Testing
 
   @Test func dropsInvalidAsyncCallers() {
     let found = TaskStack(stack(inner + [2, 13, 20, 30, 40, 5].map { ($0, .asyncCaller) } + [(9, .taskStart)] + outer))
-    let (frames, unknown) = found.resolveAwaiting(resolve)
-    #expect(frames.map(\.address.value) == [2, 5] && unknown == 1)
+    let (frames, unknown) = found.namesOfAwaiting(resolve)
+    #expect(frames.flatMap(\.names).map(\.address.value) == [2, 5] && unknown == 1)
   }
 
   @Test(arguments: [(StackEnd.outermost, TaskStack.Kind.thread), (.copyLimit, .unknown)])

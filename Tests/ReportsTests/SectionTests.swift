@@ -522,16 +522,14 @@ private func threadsReport() -> ThreadsReport {
   @Test func truncatesMiddleOfLongText() {
     let text = "abcdefghijkl"
     for width in 5...11 {
-      let fitted = Formatting.fitted(text, width)
+      let fitted = FunctionName.withoutMiddle(text, width)
       let parts = fitted.split(separator: "…")
       #expect(fitted.count == width && parts.count == 2)
       #expect(text.hasPrefix(parts[0]) && text.hasSuffix(parts[1]))
       #expect((0...1).contains(parts[1].count - parts[0].count))
     }
-    #expect(Formatting.fitted(text, 12) == text)
-    #expect(
-      Formatting.fitted(text, 4) == "abcd" && Formatting.fitted(text, 0) == "" && Formatting.fitted(text, -1) == ""
-    )
+    #expect(FunctionName.withoutMiddle(text, 12) == text)
+    #expect([4, 0, -1].map { FunctionName.withoutMiddle(text, $0) } == ["abcd", "", ""])
   }
 
   @Test func drawsBarsInEighths() {

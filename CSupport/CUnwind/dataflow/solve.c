@@ -69,31 +69,6 @@ static size_t decode(struct analysis *analysis, uint64_t address, struct code_op
   return length;
 }
 
-static void add_block(struct analysis *analysis, uint64_t address) {
-  struct solver *solver = analysis->unwinder->solver;
-  if (!within(analysis->range, address) && !within(analysis->cold, address))
-    return;
-  int low = 0, high = solver->block_count;
-  while (low < high) {
-    int middle = (low + high) / 2;
-    if (solver->blocks[middle].address < address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low < solver->block_count && solver->blocks[low].address == address)
-    return;
-  if (solver->block_count == BLOCKS) {
-    analysis->failed = true;
-    return;
-  }
-  memmove(&solver->blocks[low + 1], &solver->blocks[low],
-          (size_t)(solver->block_count - low) * sizeof solver->blocks[0]);
-  solver->blocks[low].address = address;
-  solver->blocks[low].dirty = false;
-  solver->block_count++;
-}
-
 static int block_of(const struct solver *solver, uint64_t address, bool begin) {
   int low = 0, high = solver->block_count;
   while (low < high) {
@@ -104,6 +79,21 @@ static int block_of(const struct solver *solver, uint64_t address, bool begin) {
       high = middle;
   }
   return low == 0 || (begin && solver->blocks[low - 1].address != address) ? -1 : low - 1;
+}
+
+static void add_block(struct analysis *analysis, uint64_t address) {
+  struct solver *solver = analysis->unwinder->solver;
+  int place = block_of(solver, address, false) + 1;
+  if ((!within(analysis->range, address) && !within(analysis->cold, address)) ||
+      (place > 0 && solver->blocks[place - 1].address == address))
+    return;
+  if (solver->block_count == BLOCKS) {
+    analysis->failed = true;
+    return;
+  }
+  memmove(&solver->blocks[place + 1], &solver->blocks[place],
+          (size_t)(solver->block_count++ - place) * sizeof solver->blocks[0]);
+  solver->blocks[place] = (struct block){address, false};
 }
 
 static void find_blocks(struct analysis *analysis, struct code_range range) {

@@ -10,11 +10,13 @@ enum { RAX = 0, RDX = 1, RCX = 2, RBX = 3, RBP = 6, RSP = 7 };
 
 struct reading {
   const uint8_t *at;
-  bool wide;       /* 64-bit operands: REX.W */
-  bool small;      /* 16-bit operands: prefix 66 */
-  bool repeat;     /* prefix F3 */
-  bool repeat_not; /* prefix F2 */
-  bool segment;    /* prefix 64 or 65: addresses are relative to a segment */
+  const uint8_t *code; /* the instruction's first byte */
+  uint64_t address;    /* the instruction's address */
+  bool wide;           /* 64-bit operands: REX.W */
+  bool small;          /* 16-bit operands: prefix 66 */
+  bool repeat;         /* prefix F3 */
+  bool repeat_not;     /* prefix F2 */
+  bool segment;        /* prefix 64 or 65: addresses are relative to a segment */
   bool short_addresses;
   int rex;
   /* Set by read_operands: */
@@ -120,13 +122,16 @@ static void arithmetic(struct operations *operations, const struct reading *read
     add(operations, CODE_SET, reading->rm, reading->rm, operation == 0 ? constant : -constant);
 }
 
-/* Returns the address of a PC-relative operand. */
-static uint64_t fixed_address(const struct reading *reading, uint64_t start, const uint8_t *code) {
-  return start + (uint64_t)(reading->at - code) + (uint64_t)(int64_t)reading->displacement;
+/* Returns the address at DISTANCE from the end of the bytes read so far. */
+static uint64_t fixed_address(const struct reading *reading, int32_t distance) {
+  return reading->address + (uint64_t)(reading->at - reading->code) + (uint64_t)(int64_t)distance;
 }
 
-static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start, const uint8_t *code,
-                            struct operations *operations) {
+static void jump(struct operations *operations, const struct reading *reading, enum code_kind kind, int32_t distance) {
+  add(operations, kind, 0, 0, 0)->target = fixed_address(reading, distance);
+}
+
+static bool one_byte_opcode(struct reading *reading, int opcode, struct operations *operations) {
   if (opcode < 0x40 && (opcode & 7) < 6) { /* add, or, adc, sbb, and, sub, xor, cmp */
     int operation = opcode >> 3;
     if ((opcode & 7) >= 4) {
@@ -163,9 +168,7 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
     return true;
   }
   if (opcode >= 0x70 && opcode <= 0x7f) {
-    int8_t distance = (int8_t)*reading->at++;
-    add(operations, CODE_BRANCH, 0, 0, 0)->target =
-        start + (uint64_t)(reading->at - code) + (uint64_t)(int64_t)distance;
+    jump(operations, reading, CODE_BRANCH, (int8_t)*reading->at++);
     return true;
   }
   if (opcode >= 0x90 && opcode <= 0x97) {
@@ -251,7 +254,7 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
       add(operations, CODE_LOAD, reading->reg, reading->base, reading->displacement);
     else if (reading->relative && reading->wide && !reading->segment)
       add(operations, CODE_LOAD_FIXED, reading->reg, UNWIND_NO_REGISTER, 0)->target =
-          fixed_address(reading, start, code);
+          fixed_address(reading, reading->displacement);
     else
       add(operations, CODE_SET, reading->reg, reading->memory || !reading->wide ? UNWIND_NO_REGISTER : reading->rm, 0);
     return true;
@@ -259,7 +262,7 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
     read_operands(reading);
     if (reading->relative && reading->wide)
       add(operations, CODE_SET_FIXED, reading->reg, UNWIND_NO_REGISTER, 0)->target =
-          fixed_address(reading, start, code);
+          fixed_address(reading, reading->displacement);
     else
       add(operations, CODE_SET, reading->reg, reading->wide ? reading->base : UNWIND_NO_REGISTER,
           reading->displacement);
@@ -353,23 +356,13 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
       forget(operations, RAX); /* fnstsw */
     return true;
   case 0xe8:
-  case 0xe9: {
-    int32_t distance = take_32(reading);
-    add(operations, opcode == 0xe8 ? CODE_CALL : CODE_JUMP, 0, 0, 0)->target =
-        start + (uint64_t)(reading->at - code) + (uint64_t)(int64_t)distance;
+  case 0xe9:
+    jump(operations, reading, opcode == 0xe8 ? CODE_CALL : CODE_JUMP, take_32(reading));
     return true;
-  }
-  case 0xeb: {
-    int8_t distance = (int8_t)*reading->at++;
-    add(operations, CODE_JUMP, 0, 0, 0)->target = start + (uint64_t)(reading->at - code) + (uint64_t)(int64_t)distance;
+  case 0xeb:
+  case 0xe3: /* jrcxz */
+    jump(operations, reading, opcode == 0xeb ? CODE_JUMP : CODE_BRANCH, (int8_t)*reading->at++);
     return true;
-  }
-  case 0xe3: { /* jrcxz */
-    int8_t distance = (int8_t)*reading->at++;
-    add(operations, CODE_BRANCH, 0, 0, 0)->target =
-        start + (uint64_t)(reading->at - code) + (uint64_t)(int64_t)distance;
-    return true;
-  }
   case 0xf5: /* flags */
   case 0xf8:
   case 0xf9:
@@ -400,14 +393,14 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
       if (!reading->memory)
         add(operations, CODE_CALL_REGISTER, 0, reading->rm, 0);
       else if (reading->relative && !reading->segment)
-        add(operations, CODE_CALL_FIXED, 0, UNWIND_NO_REGISTER, 0)->target = fixed_address(reading, start, code);
+        add(operations, CODE_CALL_FIXED, 0, UNWIND_NO_REGISTER, 0)->target =
+            fixed_address(reading, reading->displacement);
       else if (reading->base != UNWIND_NO_REGISTER)
         add(operations, CODE_CALL_MEMORY, 0, reading->base, reading->displacement);
       else
         add(operations, CODE_CALL, 0, 0, 0);
     } else if (reading->field == 4) {
-      struct code_operation *jump = add(operations, reading->relative ? CODE_JUMP_GOT : CODE_JUMP_ANYWHERE, 0, 0, 0);
-      jump->target = fixed_address(reading, start, code);
+      jump(operations, reading, reading->relative ? CODE_JUMP_GOT : CODE_JUMP_ANYWHERE, reading->displacement);
     } else if (reading->field == 6) {
       push(operations, UNWIND_NO_REGISTER);
     } else {
@@ -475,13 +468,10 @@ static bool writes_rm(const struct reading *reading, int opcode) {
   }
 }
 
-static bool two_byte_opcode(struct reading *reading, uint64_t start, const uint8_t *code,
-                            struct operations *operations) {
+static bool two_byte_opcode(struct reading *reading, struct operations *operations) {
   int opcode = *reading->at++;
   if (opcode >= 0x80 && opcode <= 0x8f) {
-    int32_t distance = take_32(reading);
-    add(operations, CODE_BRANCH, 0, 0, 0)->target =
-        start + (uint64_t)(reading->at - code) + (uint64_t)(int64_t)distance;
+    jump(operations, reading, CODE_BRANCH, take_32(reading));
     return true;
   }
   if (opcode >= 0xc8 && opcode <= 0xcf) { /* bswap */
@@ -608,7 +598,7 @@ static bool vector_opcode(struct reading *reading, int prefix, struct operations
 }
 
 size_t cunwind_x86_64_decode(const uint8_t *code, uint64_t address, struct code_operation *operations, int *count) {
-  struct reading reading = {.at = code};
+  struct reading reading = {.at = code, .code = code, .address = address};
   struct operations result = {operations, 0};
   int byte;
   for (int prefixes = 0;; prefixes++) {
@@ -635,11 +625,11 @@ size_t cunwind_x86_64_decode(const uint8_t *code, uint64_t address, struct code_
   }
   bool known;
   if (byte == 0x0f)
-    known = two_byte_opcode(&reading, address, code, &result);
+    known = two_byte_opcode(&reading, &result);
   else if (byte == 0xc4 || byte == 0xc5 || byte == 0x62)
     known = vector_opcode(&reading, byte, &result);
   else
-    known = one_byte_opcode(&reading, byte, address, code, &result);
+    known = one_byte_opcode(&reading, byte, &result);
   *count = result.count;
   size_t length = (size_t)(reading.at - code);
   return known && length <= CODE_BYTES / 2 ? length : 0;

@@ -103,10 +103,7 @@ extension StallReport {
 
     package var frame: ResolvedFrame? { content.value?.resolved }
     /// The last component of ``module``.
-    public var moduleName: String {
-      guard let slash = module.utf8.lastIndex(of: UInt8(ascii: "/")) else { return module }
-      return String(module[module.index(after: slash)...])
-    }
+    public var moduleName: String { module.lastComponent }
 
     package func isAddress(_ name: String) -> Bool { name.hasPrefix("\(printable(moduleName))+0x") }
   }

@@ -290,7 +290,9 @@ static void compare_row(struct comparison *comparison, uint64_t address) {
       continue;
     bool is_pc = number == architecture->pc || number == architecture->link;
     int other_number = is_pc ? (int)UNW_REG_IP : number == architecture->sp ? (int)UNW_REG_SP : number;
-    bool is_known = is_pc ? cunwind_cursor_pc(&cursor, &value) : cunwind_cursor_register(&cursor, number, &value);
+    bool is_known = is_pc || cunwind_cursor_register(&cursor, number, &value);
+    if (is_pc)
+      value = cunwind_cursor_pc(&cursor);
     bool is_known_there = libunwind.get_reg(&other, other_number, &word) == 0;
     if (is_known != is_known_there || (is_known && value != word)) {
       rows->different++;

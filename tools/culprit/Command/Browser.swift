@@ -14,7 +14,7 @@ enum Browser {
   static func open(_ path: String, _ command: String) throws(InputError) {
     // The shell does not interpret the path, which is an argument of the script.
     let script =
-      command.firstRange(of: "%s").map { command.replacingCharacters(in: $0, with: "\"$1\"") } ?? "\(command) \"$1\""
+      command.contains("%s") ? command.replacing("%s", with: "\"$1\"", maxReplacements: 1) : "\(command) \"$1\""
     let arguments = ["sh", "-c", script, "sh", path]
     var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     defer { words.forEach { free($0) } }
@@ -33,11 +33,5 @@ enum Browser {
     guard status == 0 else {
       throw InputError(description: "the browser \"\(command)\" failed; the page is \(path)")
     }
-  }
-}
-
-extension String {
-  fileprivate func replacingCharacters(in range: Range<String.Index>, with text: String) -> String {
-    self[..<range.lowerBound] + text + self[range.upperBound...]
   }
 }

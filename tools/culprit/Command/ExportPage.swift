@@ -66,15 +66,8 @@ private func privateFile(_ body: (@escaping ([UInt8]) throws -> Void) throws -> 
   let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   do {
     try body { bytes in
-      var rest = bytes[...]
-      while !rest.isEmpty {
-        let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-        if count > 0 {
-          rest = rest.dropFirst(count)
-        } else if errno != EINTR {
-          throw InputError(path, errno)
-        }
-      }
+      let error = writeAll(bytes, to: descriptor)
+      guard error == 0 else { throw InputError(path, error) }
     }
   } catch {
     unlink(path)

@@ -1,4 +1,6 @@
 import CCulpritLinux
+import CulpritOptions
+import CulpritSymbols
 import Glibc
 
 /// A file that is replaced atomically. The new file stays unnamed until it replaces the old file.
@@ -16,7 +18,7 @@ final class OutputFile {
   init(_ path: String) throws(InputError) {
     isStandardOutput = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains(path)
     // For a link, the target is replaced.
-    let place = isStandardOutput ? path : Self.destination(path)
+    let place = isStandardOutput ? path : realPath(path)
     self.path = place
     temporary = "\(place).\(getpid()).new"
     guard !isStandardOutput else { return }
@@ -51,12 +53,20 @@ final class OutputFile {
   var isTerminal: Bool { isStandardOutput && isatty(STDOUT_FILENO) == 1 }
 
   /// Discards an uncommitted file.
-  deinit { discard() }
+  deinit {
+    guard let descriptor else { return }
+    close(descriptor)
+    guard hasName else { return }
+    Interruption.withoutInterruption { kept in
+      unlink(temporary)
+      kept[temporary] = nil
+    }
+  }
 
   func write(_ bytes: [UInt8]) throws(InputError) {
     guard let descriptor else { return output.print(bytes: bytes) }
     let error = writeAll(bytes, to: descriptor)
-    guard error == 0 else { throw failure(error) }
+    guard error == 0 else { throw InputError(path, error) }
     Progress.shared.didWrite(bytes.count)
   }
 
@@ -78,38 +88,6 @@ final class OutputFile {
       unlink(temporary)
       return error
     }
-    guard error == 0 else { throw failure(error) }
+    guard error == 0 else { throw InputError(path, error) }
   }
-
-  /// Returns the target of links.
-  private static func destination(_ path: String) -> String {
-    guard let resolved = realpath(path, nil) else { return path }
-    defer { free(resolved) }
-    return String(cString: resolved)
-  }
-
-  private func failure(_ error: Int32) -> InputError {
-    InputError(path, error)
-  }
-
-  private func discard() {
-    guard let descriptor else { return }
-    self.descriptor = nil
-    close(descriptor)
-    guard hasName else { return }
-    Interruption.withoutInterruption { kept in
-      unlink(temporary)
-      kept[temporary] = nil
-    }
-  }
-}
-
-/// Writes all bytes. Returns 0 or an error number.
-func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
-  var rest = bytes[...]
-  while !rest.isEmpty {
-    let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-    if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { return errno }
-  }
-  return 0
 }

@@ -1,3 +1,4 @@
+import CulpritOptions
 import Glibc
 
 /// A directory of files, such as `day=2026-11-23/host=web-1/part-….jsonl`. Files are staged in a hidden directory and
@@ -30,7 +31,7 @@ struct PartitionedOutput {
       let isNew = try Self.make(directory)
       if isNew { kept[directory] = .emptyDirectory }
       Self.removeLeftovers(directory)
-      guard mkdir(staging, 0o700) == 0 else { throw Self.error(staging) }
+      guard mkdir(staging, 0o700) == 0 else { throw InputError(staging, errno) }
       kept[staging] = .directory
       let lock = open(staging, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
       if lock >= 0 { flock(lock, LOCK_EX | LOCK_NB) }
@@ -74,7 +75,7 @@ struct PartitionedOutput {
           try Self.make(path)
         }
         path += "/\(name(partition))"
-        guard rename(temporary, path) == 0 else { throw Self.error(path) }
+        guard rename(temporary, path) == 0 else { throw InputError(path, errno) }
       }
       Interruption.remove(staging, .directory)
       (kept[staging], kept[directory]) = (nil, nil)
@@ -104,7 +105,7 @@ struct PartitionedOutput {
     let file = known ?? "\(written.count)"
     let path = "\(staging)/\(file)"
     let descriptor = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | (known == nil ? O_CREAT | O_EXCL : 0), 0o644)
-    guard descriptor >= 0 else { throw Self.error(path) }
+    guard descriptor >= 0 else { throw InputError(path, errno) }
     written[partition] = file
     var failure = writeAll(bytes, to: descriptor)
     if close(descriptor) != 0, failure == 0 { failure = errno }
@@ -117,12 +118,8 @@ struct PartitionedOutput {
   /// Creates a directory. Returns whether it is new.
   @discardableResult private static func make(_ path: String) throws(InputError) -> Bool {
     guard mkdir(path, 0o755) != 0 else { return true }
-    guard errno == EEXIST else { throw error(path) }
+    guard errno == EEXIST else { throw InputError(path, errno) }
     guard isDirectory(path) else { throw InputError(path, "not a directory") }
     return false
-  }
-
-  private static func error(_ path: String) -> InputError {
-    InputError(path, errno)
   }
 }

@@ -130,20 +130,15 @@ private func file(_ parsed: OptionTable.Arguments, _ search: DebugSearch) throws
   guard let text = parsed.value("build-id") else {
     throw UsageError("missing -e FILE or --build-id=ID, or -o FILE for saved samples")
   }
-  guard let id = BuildID(text) else { throw UsageError("--build-id is hexadecimal, not \"\(text)\"") }
-  if let path = search.file(withBuildID: id.bytes) { return path }
+  guard let id = buildID(text) else { throw UsageError("--build-id is hexadecimal, not \"\(text)\"") }
+  if let path = search.file(withBuildID: id) { return path }
   output.error("no file with the build-id \(text) in \(search.directories.joined(separator: ", "))")
   return nil
 }
 
-private struct BuildID {
-  var bytes: [UInt8] = []
-
-  init?(_ text: String) {
-    let digits = text.compactMap(\.hexDigitValue)
-    guard !digits.isEmpty, digits.count == text.count, digits.count % 2 == 0 else { return nil }
-    for place in stride(from: 0, to: digits.count, by: 2) {
-      bytes.append(UInt8(digits[place] * 16 + digits[place + 1]))
-    }
-  }
+/// Returns the bytes of a hexadecimal build ID; `nil` for other text.
+private func buildID(_ text: String) -> [UInt8]? {
+  let digits = text.compactMap(\.hexDigitValue)
+  guard !digits.isEmpty, digits.count == text.count, digits.count % 2 == 0 else { return nil }
+  return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] * 16 + digits[$0 + 1]) }
 }

@@ -95,8 +95,7 @@ package struct StallRows: Sendable {
         let character = Character(scalar)
         let isPlain = character.isLetter || character.isNumber || "-_.".contains(character)
         guard !isPlain || !scalar.isASCII else { return String(scalar) }
-        let digits = String(byte, radix: 16, uppercase: true)
-        return "%" + (digits.count < 2 ? "0" : "") + digits
+        return "%" + digits(byte, 2, radix: 16, uppercase: true)
       }
       .joined()
   }

@@ -82,11 +82,9 @@ extension WallTime {
 
   /// Returns the time moved by `seconds`, limited to the representable range.
   private func moved(by seconds: UInt64, isBack: Bool) -> WallTime {
-    let (distance, isFar) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-    let (moved, isOut) =
-      isBack
-      ? nanosecondsSince1970.subtractingReportingOverflow(distance)
-      : nanosecondsSince1970.addingReportingOverflow(distance)
-    return WallTime(nanosecondsSince1970: isFar || isOut ? (isBack ? 0 : .max) : moved)
+    let (product, isFar) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let distance = isFar ? .max : product
+    let time = nanosecondsSince1970
+    return WallTime(nanosecondsSince1970: isBack ? time.saturatingDifference(distance) : time.saturatingSum(distance))
   }
 }

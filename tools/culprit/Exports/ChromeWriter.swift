@@ -7,12 +7,6 @@ import CulpritStallRecord
 struct ChromeWriter: ExportWriter {
   static let includesBlame = true
 
-  private struct ThreadKey: Hashable {
-    var process: ProcessKey
-    var stall: String
-    var thread: Int32
-  }
-
   private let sink: ByteSink
   private let version: String
   private var processes = TrackNumbers<ProcessKey>()

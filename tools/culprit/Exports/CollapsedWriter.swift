@@ -10,8 +10,7 @@ struct CollapsedWriter: ExportWriter {
   /// Paths as numbers of names, in the order of first occurrence.
   private var order: [[Int]] = []
   private var milliseconds: [[Int]: UInt64] = [:]
-  private var names: [String] = []
-  private var numbers: [String: Int] = [:]
+  private var names = Numbered<String>()
   private var numbersOfFrames: [Int?] = []
 
   init(_ sink: ByteSink) { self.sink = sink }
@@ -35,7 +34,7 @@ struct CollapsedWriter: ExportWriter {
 
   mutating func finish() throws {
     for path in order {
-      for (place, name) in path.enumerated() { try sink.write((place == 0 ? "" : ";") + names[name]) }
+      for (place, name) in path.enumerated() { try sink.write((place == 0 ? "" : ";") + names.all[name]) }
       try sink.write(" \(milliseconds[path] ?? 0)\n")
     }
     try sink.flush()
@@ -67,10 +66,6 @@ struct CollapsedWriter: ExportWriter {
 
   private mutating func number(_ name: String) -> Int {
     // Semicolons separate functions, but occur in names such as Rust's "[u8; 4]".
-    let name = name.utf8.contains(UInt8(ascii: ";")) ? String(name.map { $0 == ";" ? ":" : $0 }) : name
-    if let number = numbers[name] { return number }
-    numbers[name] = names.count
-    names.append(name)
-    return names.count - 1
+    names.number(name.utf8.contains(UInt8(ascii: ";")) ? String(name.map { $0 == ";" ? ":" : $0 }) : name)
   }
 }

@@ -20,10 +20,7 @@ final class ExportedRecording {
     return "\(executableName) (process \(process.id))"
   }
 
-  var executableName: String {
-    let path = process?.executable ?? ""
-    return printable(path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.index(after: $0)...]) } ?? path)
-  }
+  var executableName: String { printable((process?.executable ?? "").lastComponent) }
 
   /// Returns the display name, as in reports, without terminal control characters.
   func name(_ place: Int) -> String {

@@ -91,12 +91,8 @@ struct FirefoxTables {
 
   private mutating func libraryNumber(_ path: String) -> Int {
     let number = allLibraries.number(Library(path: path, buildID: buildIDs[path] ?? []))
-    if number == libraryNames.count { libraryNames.append(strings.number(Self.name(ofFile: path))) }
+    if number == libraryNames.count { libraryNames.append(strings.number(printable(path.lastComponent))) }
     return number
-  }
-
-  private static func name(ofFile path: String) -> String {
-    printable(path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[path.index(after: $0)...]) } ?? path)
   }
 
   /// The categories for ``ProfileStacks/Frame/owner``. The first one is for all other frames.
@@ -114,7 +110,7 @@ struct FirefoxTables {
   func libraries(_ architecture: String) -> [String] {
     allLibraries.all.map { library in
       let path = printable(library.path)
-      let name = Self.name(ofFile: library.path)
+      let name = printable(library.path.lastComponent)
       let buildID = hexadecimal(library.buildID)
       var object = JSONObject()
       object.add("arch", printable(architecture))
@@ -191,29 +187,30 @@ struct FirefoxTables {
       ]
     )
     try sink.write(",")
-    try writeResources(to: sink)
-    try sink.write(",\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],\"length\":0}")
-    try sink.write(",\"sources\":{\"uuid\":")
-    try sink.writeArray(files.all) { _ in "null" }
-    try sink.write(",\"filename\":")
-    try sink.writeArray(files.all) { String($0) }
-    try sink.write(",\"length\":\(files.all.count)},\"stringArray\":")
-    try sink.writeArray(strings.all, quotedJSON)
-    try sink.write("}")
-  }
-
-  private func writeResources(to sink: ByteSink) throws {
     let libraries = allLibraries.all.indices
     let typeOfLibrary = "1"
-    try sink.write("\"resourceTable\":{\"type\":")
-    try sink.writeArray(libraries) { _ in typeOfLibrary }
-    try sink.write(",\"lib\":")
-    try sink.writeArray(libraries) { String($0) }
-    try sink.write(",\"name\":")
-    try sink.writeArray(libraryNames) { String($0) }
-    try sink.write(",\"host\":")
-    try sink.writeArray(libraries) { _ in "null" }
-    try sink.write(",\"length\":\(libraries.count)}")
+    try table(
+      "resourceTable",
+      libraries.count,
+      [
+        ("type", { try sink.writeArray(libraries) { _ in typeOfLibrary } }),
+        ("lib", { try sink.writeArray(libraries) { String($0) } }),
+        ("name", { try sink.writeArray(libraryNames) { String($0) } }),
+        ("host", { try sink.writeArray(libraries) { _ in "null" } }),
+      ]
+    )
+    try sink.write(",\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],\"length\":0},")
+    try table(
+      "sources",
+      files.all.count,
+      [
+        ("uuid", { try sink.writeArray(files.all) { _ in "null" } }),
+        ("filename", { try sink.writeArray(files.all) { String($0) } }),
+      ]
+    )
+    try sink.write(",\"stringArray\":")
+    try sink.writeArray(strings.all, quotedJSON)
+    try sink.write("}")
   }
 }
 

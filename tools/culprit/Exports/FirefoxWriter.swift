@@ -12,12 +12,6 @@ struct FirefoxWriter: ExportWriter {
   private static let processedVersion = 60
   private static let geckoVersion = 33
 
-  private struct ThreadKey: Hashable {
-    var process: ProcessKey
-    var stall: String
-    var thread: Int32
-  }
-
   private let sink: ByteSink
   private let version: String
   private var tables = FirefoxTables()

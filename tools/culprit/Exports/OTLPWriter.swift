@@ -160,7 +160,7 @@ struct OTLPWriter: ExportWriter {
     // Texts, and the tables that no piece contains yet.
     var dictionary = ProtobufMessage()
     dictionary.add(Table.mapping, ProtobufMessage())
-    for mapping in places.mappings { dictionary.add(Table.mapping, message(mapping)) }
+    for mapping in places.mappings.all { dictionary.add(Table.mapping, message(mapping)) }
     dictionary.add(Table.link, ProtobufMessage())
     writeAttributes(&dictionary)
     for text in strings.all { dictionary.add(Table.text, text) }
@@ -196,10 +196,7 @@ struct OTLPWriter: ExportWriter {
   }
 
   private mutating func wallTime() -> ProtobufMessage {
-    var type = ProtobufMessage()
-    type.add(1, strings.number("wall"))
-    type.add(2, strings.number("nanoseconds"))
-    return type
+    ProtobufMessage(numbers: strings.number("wall"), strings.number("nanoseconds"))
   }
 
   private mutating func stack(_ place: Int, _ recording: ExportedRecording, _ dictionary: inout ProtobufMessage)
@@ -271,11 +268,9 @@ struct OTLPWriter: ExportWriter {
   }
 
   private mutating func message(_ mapping: ProfilePlaces.Mapping) -> ProtobufMessage {
-    var message = ProtobufMessage()
-    message.add(1, mapping.mapping.start.value)
-    message.add(2, mapping.mapping.end.value)
-    message.add(3, mapping.mapping.fileOffset)
-    message.add(4, strings.number(printable(mapping.path)))
+    let memory = mapping.mapping
+    let path = strings.number(printable(mapping.path))
+    var message = ProtobufMessage(numbers: memory.start.value, memory.end.value, memory.fileOffset, path)
     if !mapping.buildID.isEmpty {
       message.add(5, packed: [attribute("process.executable.build_id.gnu", .text(hexadecimal(mapping.buildID)))])
     }
@@ -293,25 +288,13 @@ struct OTLPWriter: ExportWriter {
 
   private struct Places: PlaceEncoding {
     func add(_ location: ProfilePlaces.Location, _ number: UInt64, to dictionary: inout ProtobufMessage) {
-      var message = ProtobufMessage()
-      message.add(1, location.mapping)
-      message.add(2, location.address)
-      for line in location.lines {
-        var part = ProtobufMessage()
-        part.add(1, line.function)
-        part.add(2, line.line)
-        part.add(3, line.column)
-        message.add(3, part)
-      }
+      var message = ProtobufMessage(numbers: location.mapping, location.address)
+      for line in location.lines { message.add(3, line.message) }
       dictionary.add(Table.location, message)
     }
 
     func add(_ function: ProfilePlaces.Function, _ number: UInt64, to dictionary: inout ProtobufMessage) {
-      var message = ProtobufMessage()
-      message.add(1, function.name)
-      message.add(2, function.systemName)
-      message.add(3, function.file)
-      dictionary.add(Table.function, message)
+      dictionary.add(Table.function, ProtobufMessage(numbers: function.name, function.systemName, function.file))
     }
   }
 }

@@ -103,7 +103,7 @@ struct PprofWriter: ExportWriter {
     profile.add(Field.period, sampleCount > 0 ? duration / sampleCount : 0)
     for comment in comments { profile.add(Field.comment, comment) }
     profile.add(Field.defaultSampleType, strings.number("time"))
-    for (place, mapping) in places.mappings.enumerated() {
+    for (place, mapping) in places.mappings.all.enumerated() {
       profile.add(Field.mapping, self.mapping(mapping, UInt64(place + 1)))
     }
     for text in strings.all { profile.add(Field.text, text) }
@@ -113,11 +113,8 @@ struct PprofWriter: ExportWriter {
 
   private mutating func mapping(_ mapping: ProfilePlaces.Mapping, _ number: UInt64) -> ProtobufMessage {
     let isNamed = !isRaw && !places.unnamed.contains(number)
-    var message = ProtobufMessage()
-    message.add(1, number)
-    message.add(2, mapping.mapping.start.value)
-    message.add(3, mapping.mapping.end.value)
-    message.add(4, mapping.mapping.fileOffset)
+    let memory = mapping.mapping
+    var message = ProtobufMessage(numbers: number, memory.start.value, memory.end.value, memory.fileOffset)
     message.add(5, strings.number(printable(mapping.path)))
     message.add(6, strings.number(mapping.buildID.isEmpty ? "" : hexadecimal(mapping.buildID)))
     // Fields 7 to 10 (`has_functions` to `has_inline_frames`). If set, readers do not symbolize the mapping.
@@ -127,27 +124,14 @@ struct PprofWriter: ExportWriter {
 
   private struct Places: PlaceEncoding {
     func add(_ location: ProfilePlaces.Location, _ number: UInt64, to profile: inout ProtobufMessage) {
-      var message = ProtobufMessage()
-      message.add(1, number)
-      message.add(2, location.mapping)
-      message.add(3, location.address)
-      for line in location.lines {
-        var part = ProtobufMessage()
-        part.add(1, line.function)
-        part.add(2, line.line)
-        part.add(3, line.column)
-        message.add(4, part)
-      }
+      var message = ProtobufMessage(numbers: number, location.mapping, location.address)
+      for line in location.lines { message.add(4, line.message) }
       message.add(5, location.isMerged)
       profile.add(Field.location, message)
     }
 
     func add(_ function: ProfilePlaces.Function, _ number: UInt64, to profile: inout ProtobufMessage) {
-      var message = ProtobufMessage()
-      message.add(1, number)
-      message.add(2, function.name)
-      message.add(3, function.systemName)
-      message.add(4, function.file)
+      let message = ProtobufMessage(numbers: number, function.name, function.systemName, function.file)
       profile.add(Field.function, message)
     }
   }
@@ -160,17 +144,11 @@ struct PprofWriter: ExportWriter {
   }
 
   private mutating func label(_ key: String, _ text: String) -> ProtobufMessage {
-    var label = ProtobufMessage()
-    label.add(1, strings.number(key))
-    label.add(2, strings.number(text))
-    return label
+    ProtobufMessage(numbers: strings.number(key), strings.number(text))
   }
 
   private mutating func valueType(_ type: String, _ unit: String) -> ProtobufMessage {
-    var message = ProtobufMessage()
-    message.add(1, strings.number(type))
-    message.add(2, strings.number(unit))
-    return message
+    ProtobufMessage(numbers: strings.number(type), strings.number(unit))
   }
 
   private func write(_ message: ProtobufMessage) throws {

@@ -20,6 +20,8 @@ struct ProfilePlaces {
     var function: UInt64
     var line: Int
     var column: Int
+
+    var message: ProtobufMessage { ProtobufMessage(numbers: function, line, column) }
   }
 
   struct Location: Hashable {
@@ -37,9 +39,8 @@ struct ProfilePlaces {
 
   private let encoding: any PlaceEncoding
   private var map = ModuleMap([])
-  private var mappingNumbers: [Mapping: UInt64] = [:]
   /// Mappings of the executables and all mappings with locations, numbered from 1.
-  private(set) var mappings: [Mapping] = []
+  private(set) var mappings = Numbered<Mapping>()
   /// Mappings with unnamed code. Readers might have the names.
   private(set) var unnamed: Set<UInt64> = []
   private var locations: [Location: UInt64] = [:]
@@ -136,10 +137,6 @@ struct ProfilePlaces {
   }
 
   private mutating func number(of module: Module, _ mapping: Module.Mapping) -> UInt64 {
-    let key = Mapping(path: module.path, buildID: module.buildID, mapping: mapping)
-    if let number = mappingNumbers[key] { return number }
-    mappings.append(key)
-    mappingNumbers[key] = UInt64(mappings.count)
-    return UInt64(mappings.count)
+    UInt64(mappings.number(Mapping(path: module.path, buildID: module.buildID, mapping: mapping)) + 1)
   }
 }

@@ -6,6 +6,13 @@ struct ProtobufMessage {
 
   private(set) var bytes: [UInt8] = []
 
+  init() {}
+
+  /// Creates a message of numbers, in the fields from 1 on.
+  init(numbers: any BinaryInteger...) {
+    for (place, number) in numbers.enumerated() { add(UInt64(place + 1), UInt64(truncatingIfNeeded: number)) }
+  }
+
   /// Adds a number, except 0, which is the default of a missing field.
   mutating func add(_ field: UInt64, _ value: UInt64) { if value != 0 { add(field, always: value) } }
 

@@ -31,3 +31,9 @@ struct ProcessKey: Hashable {
     since = recording.process?.watchedSince.nanosecondsSince1970 ?? 0
   }
 }
+
+struct ThreadKey: Hashable {
+  var process: ProcessKey
+  var stall: String
+  var thread: Int32
+}

@@ -22,40 +22,39 @@ package struct CommandOutput: Sendable {
   package func print(_ text: String) { print(bytes: Array(text.utf8)) }
 
   package func print(bytes: [UInt8]) {
-    if let error = writeAll(bytes, to: STDOUT_FILENO) {
-      if error == EPIPE { exit(0) }
-      self.error("cannot write to standard output: \(String(cString: strerror(error)))")
-      exit(1)
-    }
+    let error = send(bytes, to: STDOUT_FILENO)
+    guard error != 0 else { return }
+    if error == EPIPE { exit(0) }
+    self.error("cannot write to standard output: \(String(cString: strerror(error)))")
+    exit(1)
   }
 
   /// Writes the command's name and `message` to standard error. Escapes control characters.
   package func error(_ message: String) {
-    _ = writeAll(Array("\(command): \(printable(message))\n".utf8), to: STDERR_FILENO)
+    _ = send(Array("\(command): \(printable(message))\n".utf8), to: STDERR_FILENO)
   }
 
   /// Writes a usage error and a reference to the help of the subcommand `part`. Ends the program with status 2.
   package func usage(_ error: UsageError, of part: String? = nil) -> Never {
     self.error("\(error)")
     let words = [command, part, "--help"].compactMap { $0 }.joined(separator: " ")
-    _ = writeAll(Array("Try \"\(words)\".\n".utf8), to: STDERR_FILENO)
+    _ = send(Array("Try \"\(words)\".\n".utf8), to: STDERR_FILENO)
     exit(2)
   }
 
-  private func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
-    var error: Int32?
-    around(descriptor) { error = Self.writeAll(bytes, to: descriptor) }
+  private func send(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
+    var error: Int32 = 0
+    around(descriptor) { error = writeAll(bytes, to: descriptor) }
     return error
   }
+}
 
-  private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return errno }
-      rest = rest.dropFirst(count)
-    }
-    return nil
+/// Writes all bytes. Returns 0 or an error number.
+package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
+  var rest = bytes[...]
+  while !rest.isEmpty {
+    let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+    if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { return errno }
   }
+  return 0
 }

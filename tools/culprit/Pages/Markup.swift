@@ -6,7 +6,7 @@ enum Markup {
   /// Escapes `text` for HTML text or a quoted attribute value. The result contains no markup and no control characters.
   static func text(_ text: String) -> String {
     let shown = printable(text)
-    guard shown.utf8.contains(where: { isSpecial($0) }) else { return shown }
+    guard shown.utf8.contains(where: "&<>\"'".utf8.contains) else { return shown }
     var escaped = ""
     for scalar in shown.unicodeScalars {
       switch scalar {
@@ -19,13 +19,6 @@ enum Markup {
       }
     }
     return escaped
-  }
-
-  private static func isSpecial(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "&"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "'"): true
-    default: false
-    }
   }
 
   /// Returns an element of the class `kind`. `content` and `attributes` must be markup.

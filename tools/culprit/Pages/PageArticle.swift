@@ -1,3 +1,4 @@
+import CulpritBlame
 import CulpritReports
 import CulpritStallRecord
 
@@ -121,8 +122,7 @@ struct PageArticle {
   }
 
   private func section(_ section: ReportSection) -> String {
-    let heading = section.label.prefix(1) + section.label.dropFirst().lowercased()
-    var markup = "<section><h3>\(section.label == "CPU" ? "CPU" : String(heading))</h3>"
+    var markup = "<section><h3>\(section.title)</h3>"
     var isInList = false
     for paragraph in section.paragraphs {
       if paragraph.isItem != isInList { markup += paragraph.isItem ? "<ul>" : "</ul>" }
@@ -141,7 +141,7 @@ struct PageArticle {
       .map { section, chain in
         """
         <section class="waits">
-        <h3>\(section.label.prefix(1))\(section.label.dropFirst().lowercased())</h3>
+        <h3>\(section.title)</h3>
         <p>\(Markup.text(section.paragraphs[0].text))</p>
         <ol class="chain">\(links(chain))</ol>
         <ul class="told">\(section.paragraphs.dropFirst().map { Markup.element("li", "", Markup.text($0.text)) }.joined())</ul>
@@ -198,7 +198,7 @@ struct PageArticle {
     if let functions = stack?.functions, !functions.isEmpty {
       let items = functions.map { function in
         "<li class=\"\(function.isOwn ? "own" : "")\"><code>\(Self.name(function.displayName))</code> "
-          + "<span>\(Markup.text(function.origin))</span></li>"
+          + "<span>\(Markup.text(Formatting.origin(function)))</span></li>"
       }
       markup += "<details><summary>its stack</summary><ol class=\"stack\">\(items.joined())</ol></details>"
     }

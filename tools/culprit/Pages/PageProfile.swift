@@ -10,10 +10,10 @@ import CulpritStallRecord
 struct PageProfile {
   private var functions: [[String: String]] = []
   private var numbersOfFunctions: [Int: Int] = [:]
-  private var files = Numbers()
-  private var states = Numbers()
+  private var files = Numbered<String>()
+  private var states = Numbered<String>()
   private var kindsOfStates: [String] = []
-  private var labels = Numbers()
+  private var labels = Numbered<String>()
   private var frames: [(function: Int, file: Int, line: Int, flags: Int)] = []
   private var numbersOfFrames: [Int: Int] = [:]
   private var nodes: [(parent: Int, frame: Int)] = []
@@ -25,18 +25,6 @@ struct PageProfile {
   private let stacks: ProfileStacks
   private let function: (ResolvedFrame) -> StallReport.Function
   private let activity: (ThreadActivity) -> StallReport.Activity
-
-  private struct Numbers {
-    private(set) var texts: [String] = []
-    private var known: [String: Int] = [:]
-
-    mutating func number(_ text: String) -> Int {
-      if let number = known[text] { return number }
-      known[text] = texts.count
-      texts.append(text)
-      return texts.count - 1
-    }
-  }
 
   /// `log` contains all samples; `nil` if `stall` contains them.
   init(
@@ -96,10 +84,10 @@ struct PageProfile {
     header.add("culprit", report.culprit.map { printable($0.function.displayName) })
     header.add("phases", phases)
     for key in ["name", "module", "owner"] { header.add(key + "s", functions.map { $0[key] ?? "" }) }
-    header.add("files", files.texts)
-    header.add("states", states.texts)
+    header.add("files", files.all)
+    header.add("states", states.all)
     header.add("stateKinds", kindsOfStates)
-    header.add("labels", labels.texts)
+    header.add("labels", labels.all)
     header.add("frameCount", frames.count)
     header.add("nodeCount", nodes.count)
     header.add("threads", profile.tracks.map { name(of: $0.thread) })

@@ -84,7 +84,7 @@ private struct SymbolsBench {
     var kinds: [String: Int] = [:]
     var agreed = 0
     for (address, calls) in zip(input, expected) {
-      let found = symbolizer.describe(FileAddress(address))
+      let found = symbolizer.find(FileAddress(address))
       if let kind = difference(found, calls, starts) { kinds[kind, default: 0] += 1 } else { agreed += 1 }
     }
     for (kind, count) in kinds.sorted(by: { $0.value > $1.value }) { figures.note("\(count) differ in the \(kind)") }
@@ -93,28 +93,29 @@ private struct SymbolsBench {
 
   /// Returns the kind of difference between `found` and `expected`, or `nil`.
   private func difference(
-    _ found: AddressDescription,
+    _ found: FoundAddress,
     _ expected: [(name: String, place: String)],
     _ starts: [String: Set<UInt64>]
   ) -> String? {
     /// Whether `name` is an alias of the found symbol: both have one address.
     func isAlias(_ name: String) -> Bool {
-      found.symbol.map { starts[name]?.contains($0.start.value) ?? false } ?? false
+      found.symbol.map { starts[name]?.contains($0.range.start) ?? false } ?? false
     }
+    let symbolName = found.symbol?.name.string
     guard !found.calls.isEmpty else {
       guard expected.count == 1, let only = expected.first else { return "number of calls" }
-      if only.name != found.symbol?.name ?? "??", !isAlias(only.name) { return "symbol" }
-      return file(of: only.place) == found.symbol?.file ?? "??" ? nil : "file of a symbol"
+      if only.name != symbolName ?? "??", !isAlias(only.name) { return "symbol" }
+      return file(of: only.place) == found.symbol?.file?.string ?? "??" ? nil : "file of a symbol"
     }
     guard found.calls.count == expected.count else { return "number of calls" }
     for (place, (call, other)) in zip(found.calls, expected).enumerated() {
       // The outermost function's name is in the symbol table, too.
       let isOutermost = place == expected.count - 1
-      let names = [call.rawName, isOutermost ? found.symbol?.name : nil].compactMap { $0 }
+      let names = [call.name?.string, isOutermost ? symbolName : nil].compactMap { $0 }
       guard names.contains(other.name) || (isOutermost && isAlias(other.name)) || (names.isEmpty && other.name == "??")
       else { return isOutermost ? "name of the function" : "name of an inlined function" }
       if call.file ?? "??" != file(of: other.place) { return "file" }
-      if call.line != line(of: other.place) { return "line" }
+      if Int(call.line) != line(of: other.place) { return "line" }
     }
     return nil
   }
@@ -168,7 +169,7 @@ private struct SymbolsBench {
         if address - symbol.start > longest { break }
         if address < symbol.end { names.insert(symbol.name) }
       }
-      let found = symbolizer.describe(FileAddress(address)).symbol?.name
+      let found = symbolizer.find(FileAddress(address)).symbol?.name.string
       // nm -S omits symbols without a length, and adds versions to names.
       if found.map({ name in names.contains { $0 == name || $0.hasPrefix(name + "@") } || names.isEmpty })
         ?? names.isEmpty
