@@ -175,13 +175,13 @@ import Testing
     #expect(ends.map(\.rawValue) == Array(0...11) && ends == StackEnd.allCases)
     let outcomes: [CaptureOutcome] = [
       .captured, .unitOver, .threadGone, .noAnswer, .notSignalled, .requestsStuck, .noState, .untouchable,
-      .handlerReplaced, .noWorker, .samplerStopped, .taskGone,
+      .handlerReplaced, .noWorker, .samplerStopped, .taskGone, .sectionLeft,
     ]
-    #expect(outcomes.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12] && outcomes == CaptureOutcome.allCases)
+    #expect(outcomes.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14] && outcomes == CaptureOutcome.allCases)
     for end in ends {
       #expect((end.explanation == nil) == (end == .outermost))
     }
-    #expect(Set(ends.compactMap(\.explanation)).count == 11 && Set(outcomes.map(\.explanation)).count == 12)
+    #expect(Set(ends.compactMap(\.explanation)).count == 11 && Set(outcomes.map(\.explanation)).count == 13)
   }
 
   @Test func sourceAndNoteKindsHaveDocumentedCodes() {
