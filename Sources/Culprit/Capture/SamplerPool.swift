@@ -41,7 +41,7 @@ final class SamplerPool: @unchecked Sendable {
     _ control: ControlBlock,
     slots: UnsafeMutablePointer<observer_slot>,
     stalls: UnsafeMutablePointer<observer_stall>
-  ) throws(PosixThreadError) {
+  ) throws(WatchdogError) {
     for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
       let isReady = Promise<Bool>()
       // Created here: each thread that allocates reserves an arena.

@@ -60,7 +60,7 @@ final class RunFile: Sendable {
     let run = cprocess_crash_start(opened, record.number, notesCrashes)
     // A separate thread: a crashing thread waits for notes, and the disk might block the disk thread.
     let table = clinux_descriptor_table()
-    do throws(PosixThreadError) {
+    do throws(WatchdogError) {
       try PosixThread(name: "culprit-note") {
         clinux_descriptor_share_table(table)
         observer_hang_notes_start()
@@ -69,9 +69,7 @@ final class RunFile: Sendable {
       .detach()
     } catch {
       cprocess_crash_stop()
-      problems.note(
-        "crashes and unrecorded hangs are not noted: \(WatchdogError.threadNotStarted(error).message)"
-      )
+      problems.note("crashes and unrecorded hangs are not noted: \(error.message)")
     }
     // If the run has ended since the check, the file is about to be closed.
     if endTime.load(ordering: .acquiring) != 0 { cprocess_crash_stop() }

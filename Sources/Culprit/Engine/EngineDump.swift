@@ -97,8 +97,8 @@ extension Engine {
     let socket = ControlSocket(directory: directory, problems) { [weak self] in
       self?.answer($0) ?? Array("-\(WatchdogError.stopped)".utf8)
     }
-    do throws(PosixThreadError) { try socket.start() } catch {
-      problems.note("control: no socket: \(WatchdogError.threadNotStarted(error).message)")
+    do throws(WatchdogError) { try socket.start() } catch {
+      problems.note("control: no socket: \(error.message)")
       return
     }
     controlSocket.withLock { $0 = socket }

@@ -16,24 +16,13 @@ final class Prober: Sendable {
 
   private let state = Mutex(State())
   private let wake = WakeUp()
-  private let thread = Mutex<PosixThread?>(nil)
+  private let thread = OnDemandThread()
   private let enqueuers = ProbeEnqueuers()
 
   /// The first source starts the thread.
   func add(_ source: ProbedSource) throws(WatchdogError) {
-    guard !source.isHandedOver else {
-      do throws(PosixThreadError) { return try enqueuers.add(source) } catch { throw .threadNotStarted(error) }
-    }
-    let error: PosixThreadError? = thread.withLock { thread in
-      guard thread == nil else { return nil }
-      do throws(PosixThreadError) {
-        thread = try PosixThread(name: "culprit-ping") { [self] in run() }
-        return nil
-      } catch {
-        return error
-      }
-    }
-    if let error { throw .threadNotStarted(error) }
+    guard !source.isHandedOver else { return try enqueuers.add(source) }
+    try thread.start(name: "culprit-ping") { [self] in run() }
     state.withLock { $0.sources.append(source) }
     wake.notify()
   }
@@ -53,7 +42,7 @@ final class Prober: Sendable {
       state.sources = []
     }
     wake.notify()
-    let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
+    let hasEnded = thread.join(until: deadline)
     return enqueuers.stop(until: deadline) && hasEnded
   }
 
