@@ -47,10 +47,7 @@ final class RunFile: Sendable {
   }
 
   deinit {
-    descriptor.withLock { descriptor in
-      if var opened = descriptor { clinux_descriptor_close(&opened) }
-      descriptor = nil
-    }
+    if var opened = descriptor.exchange(nil) { clinux_descriptor_close(&opened) }
   }
 
   /// Called on the disk thread.
@@ -121,11 +118,7 @@ final class RunFile: Sendable {
 
   /// Replaces the descriptor, also for crash notes.
   private func replace(_ opened: clinux_descriptor) {
-    let former = descriptor.withLock { descriptor in
-      defer { descriptor = opened }
-      return descriptor
-    }
-    guard var former else { return }
+    guard var former = descriptor.exchange(opened) else { return }
     cprocess_crash_move(opened)
     clinux_descriptor_replace(&former, opened)
   }

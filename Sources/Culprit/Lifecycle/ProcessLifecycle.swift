@@ -124,11 +124,7 @@ final class ProcessLifecycle: Sendable {
     // Waiting for handlers does not count as shutdown.
     phases.withLock { $0 }?.end()
     // Breaks the cycle of a handler that retains the watchdog.
-    let asking = handlers.withLock { handlers in
-      defer { handlers = [] }
-      return handlers
-    }
-    return asking.map { $0.join(until: deadline) }.allSatisfy { $0 } && hasEnded
+    return handlers.exchange([]).map { $0.join(until: deadline) }.allSatisfy { $0 } && hasEnded
   }
 
   func launched() {

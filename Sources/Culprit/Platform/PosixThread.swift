@@ -158,11 +158,7 @@ final class PosixThread: Sendable {
 
   func detach() {
     guard clinux_process_is(process) else { return }
-    let left = thread.withLock { thread -> pthread_t? in
-      defer { thread = nil }
-      return thread
-    }
-    if let left { pthread_detach(left) }
+    if let left = thread.exchange(nil) { pthread_detach(left) }
   }
 
   deinit { detach() }
@@ -177,11 +173,7 @@ final class PosixThread: Sendable {
       return true
     }
     guard end.wait(until: deadline) != nil else { return false }
-    let waiting = thread.withLock { thread -> pthread_t? in
-      defer { thread = nil }
-      return thread
-    }
-    guard let waiting else { return true }
+    guard let waiting = thread.exchange(nil) else { return true }
     // The thread's function has returned, but the kernel might block the release of the stack.
     let end = deadline == .max ? deadline : max(deadline, clinux_clock_ns() &+ Self.endingTime)
     guard allowingFork({ clinux_task_join(waiting, end) }) else {

@@ -27,11 +27,7 @@ extension Watchdog {
 
     /// Removes the handler: no new call begins, and a running call continues. A second call has no effect.
     public func remove() {
-      let removal = removal.withLock { removal in
-        defer { removal.body = nil }
-        return removal
-      }
-      removal.body?()
+      removal.exchange(Removal()).body?()
     }
   }
 }

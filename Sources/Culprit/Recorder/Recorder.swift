@@ -132,10 +132,7 @@ final class Recorder: Sendable {
 
   /// Answers requests, then flushes the files of the stalls under way.
   private func answerSoFar(_ state: inout State) {
-    let requests = soFarRequests.withLock { requests in
-      defer { requests = [] }
-      return requests ?? []
-    }
+    let requests = soFarRequests.exchange([]) ?? []
     guard !requests.isEmpty else { return }
     let stalled = state.items.filter { $0.value.item.stall != nil && !$0.value.item.isCounted }
     let stalls = stalled.compactMap { slot, box in
@@ -176,21 +173,10 @@ final class Recorder: Sendable {
       allowingFork { observer_ring_wait(rings.monitor, seen) }
     }
     finishAll(&state)
-    let unanswered = soFarRequests.withLock { requests in
-      defer { requests = nil }
-      return requests ?? []
-    }
-    for request in unanswered { request.end() }
-    let unansweredRecordings = recordingRequests.withLock { requests in
-      defer { requests = nil }
-      return requests ?? []
-    }
-    for request in unansweredRecordings { request.answer.fulfill(nil) }
-    let left = threadRequests.withLock { requests in
-      defer { requests = ThreadRequests(isClosed: true) }
-      return requests.waiting
-    }
-    for request in left + (state.allThreads?.requests ?? []) { request.finish(nil) }
+    for request in soFarRequests.exchange(nil) ?? [] { request.end() }
+    for request in recordingRequests.exchange(nil) ?? [] { request.answer.fulfill(nil) }
+    let left = threadRequests.exchange(ThreadRequests(isClosed: true)).waiting
+    for request in left + (state.allThreads?.requests ?? []) { request.answer.fulfill(nil) }
   }
 
   private func finishAll(_ state: inout State) {
