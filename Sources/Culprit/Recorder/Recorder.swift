@@ -10,7 +10,7 @@ import Synchronization
 /// The recorder can block in the allocator. A ring then fills up, and lost samples are counted.
 final class Recorder: Sendable {
   let rings: Rings
-  private let stopping = StopFlag()
+  private let isStopping = Atomic<Bool>(false)
   let process: ObservedProcess
   let box: BlackBoxWriter?
   let keepsRecovered: Bool
@@ -107,7 +107,7 @@ final class Recorder: Sendable {
 
   /// Makes ``run()`` return when the rings are empty. The monitor must have ended.
   func stop() {
-    stopping.set()
+    isStopping.store(true, ordering: .releasing)
     observer_ring_wake_reader(rings.monitor)
   }
 
@@ -115,7 +115,7 @@ final class Recorder: Sendable {
     threadRequests.withLock { requests in
       // The number is taken under the lock: the answer must not arrive before the request is registered.
       let request = ThreadRequest(number: observer_control_want_threads(control.pointer))
-      if requests.isClosed { request.finish(nil) } else { requests.waiting.append(request) }
+      if requests.isClosed { request.answer.fulfill(nil) } else { requests.waiting.append(request) }
       return request
     }
   }
@@ -169,7 +169,7 @@ final class Recorder: Sendable {
       updateFiles(&state)
       answerRecordings(state)
       answerSoFar(&state)
-      if stopping.isSet { break }
+      if isStopping.load(ordering: .acquiring) { break }
       allowingFork { observer_ring_wait(rings.monitor, seen) }
     }
     finishAll(&state)
