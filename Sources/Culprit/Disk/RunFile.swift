@@ -98,7 +98,7 @@ final class RunFile: Sendable {
       problems.note("\(directory): the service has closed files that are not its own; they have been opened again")
       if let again = DirectoryFiles.reopen("\(directory)/\(name)", opened, O_RDWR | O_APPEND) {
         // Closing the descriptor released the lock.
-        _ = Self.lock(again.number)
+        _ = DirectoryFiles.lock(again.number)
         replace(again)
         return
       }
@@ -123,20 +123,12 @@ final class RunFile: Sendable {
     clinux_descriptor_replace(&former, opened)
   }
 
-  /// Marks the run as live for readers of the directory.
-  private static func lock(_ number: Int32) -> Bool {
-    var lock = flock()
-    lock.l_type = Int16(F_WRLCK)
-    lock.l_whence = Int16(SEEK_SET)
-    return fcntl(number, F_SETLK, &lock) == 0
-  }
-
   private func create() throws(AppendOnlyFileError) {
-    // The file is locked before it has its final name, so readers never find it unlocked.
+    // The lock marks the run as live. The file is locked before it has its final name, so readers never find it unlocked.
     let new = "\(directory)/\(stem).new"
     var created = try DirectoryFiles.create(new, O_RDWR | O_APPEND)
     let number = created.number
-    guard Self.lock(number), Self.append(record.text, to: number),
+    guard DirectoryFiles.lock(number), Self.append(record.text, to: number),
       allowingFork({ fsync(number) }) == 0 || errno == EINVAL,
       rename(new, "\(directory)/\(name)") == 0
     else {

@@ -43,14 +43,18 @@ enum ProcessMap {
 
   /// Returns the path of this process's executable; empty if unknown.
   static func executablePath() -> String {
-    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-    let count = readlink("/proc/thread-self/exe", &buffer, Int(PATH_MAX))
-    if count > 0 { return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+    if let path = target(ofLink: "/proc/thread-self/exe") { return path }
     // /proc is not mounted.
     guard let started = clinux_module_executable() else { return "" }
     guard let resolved = realpath(started, nil) else { return String(cString: started) }
     defer { free(resolved) }
     return String(cString: resolved)
+  }
+
+  static func target(ofLink path: String) -> String? {
+    var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink(path, &bytes, bytes.count)
+    return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
   }
 
   /// Returns the modules in the text of a `/proc/PID/maps` file (proc(5)), in the order of their first executable

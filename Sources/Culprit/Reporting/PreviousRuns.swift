@@ -108,10 +108,7 @@ final class PreviousRuns: Sendable {
     else { return nil }
     // This check must come before the lock, which it would release.
     let wasReplaced = directory.wasReplaced(record)
-    var lock = flock()
-    lock.l_type = Int16(F_WRLCK)
-    lock.l_whence = Int16(SEEK_SET)
-    guard fcntl(descriptor, F_SETLK, &lock) == 0 else { return nil }
+    guard DirectoryFiles.lock(descriptor) else { return nil }
     // Another process might have reported the run since the file was opened.
     var present = stat()
     guard stat("\(directory.path)/\(name)", &present) == 0, present.st_ino == information.st_ino,
