@@ -115,14 +115,7 @@ final class PreviousRuns: Sendable {
       present.st_dev == information.st_dev
     else { return nil }
     let stalls = saveNotedHangs(of: record)
-    let verdict = RunVerdict(
-      of: record,
-      hasOpenStall: stalls.hasOpen,
-      hasOpenHang: stalls.hasOpenHang,
-      boot: directory.boot,
-      memoryKills: MemoryKills.change(since: record.memoryKills),
-      wasReplaced: wasReplaced
-    )
+    let verdict = directory.verdict(of: record, stalls, wasReplaced: wasReplaced)
     guard !isGivenUp.load(ordering: .relaxed) else { return nil }
     let line = Array(record.told(verdict).utf8)
     // The signal mask of a handler applies here; clinux_write raises neither SIGPIPE nor SIGXFSZ.
