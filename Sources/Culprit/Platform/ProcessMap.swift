@@ -150,12 +150,9 @@ enum ProcessMap {
       header.bias = base.value &- (first.p_vaddr &- first.p_offset)
     }
     // Notes are in the segment that begins at file offset 0, which is mapped at `base`.
-    for segment in segments where segment.p_type == UInt32(PT_NOTE) {
-      if let id = buildID(notesAt: base.value &+ segment.p_offset, bytes: segment.p_filesz) {
-        header.buildID = id
-        break
-      }
-    }
+    let notes = segments.lazy.filter { $0.p_type == UInt32(PT_NOTE) }
+    let ids = notes.compactMap { buildID(notesAt: base.value &+ $0.p_offset, bytes: $0.p_filesz) }
+    header.buildID = ids.first ?? []
     return header
   }
 
