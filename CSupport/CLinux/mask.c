@@ -5,7 +5,6 @@
 #include "clinux_task.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>

@@ -6,7 +6,6 @@
 
 #include "clinux_context.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CCulpritObserver
-import Synchronization
 
 /// The samplers of a watchdog: one is active, and spare ones replace a sampler that the kernel blocks.
 final class SamplerPool: @unchecked Sendable {

@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CulpritStallRecord
-import Synchronization
 
 /// The files of a watchdog's directory and their retention. The disk thread does all the work.
 final class BlackBoxWriter: Sendable {

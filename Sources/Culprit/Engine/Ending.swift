@@ -1,7 +1,6 @@
 import CCulpritLinux
 import CCulpritObserver
 import CCulpritProcess
-import Glibc
 import Synchronization
 
 /// Stops the watchdog at process exit, and warns if it watches nothing. The exit handler (`ending.c`) neither allocates

@@ -1,7 +1,6 @@
 import CCulpritLinux
 import CulpritStallRecord
 import Glibc
-import Synchronization
 
 /// The Unix socket for `culprit dump` and `culprit report`. A connection carries one request line and one answer: `+`
 /// and the result, or `-` and a sentence. Connections are served in turn, each within a bounded time.

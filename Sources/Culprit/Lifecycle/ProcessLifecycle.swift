@@ -4,7 +4,6 @@ import CCulpritProcess
 import CulpritStallRecord
 import CulpritSymbols
 import Glibc
-import Synchronization
 
 /// Owns the escalation thread and the blocking worker, which are started only if the configuration needs them.
 final class ProcessLifecycle: Sendable {

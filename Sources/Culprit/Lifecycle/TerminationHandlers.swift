@@ -1,7 +1,5 @@
-import CCulpritLinux
 import CCulpritProcess
 import CulpritStallRecord
-import Synchronization
 
 typealias TerminationHandler = @Sendable (Watchdog.TerminationRequest) -> Watchdog.TerminationRequest.Decision
 

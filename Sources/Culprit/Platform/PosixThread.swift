@@ -2,7 +2,6 @@ import CCulpritLinux
 import CCulpritObserver
 import CCulpritProcess
 import Glibc
-import Synchronization
 
 /// A thread of the watchdog, outside the pools of Dispatch and Swift Concurrency, which might be stalled.
 final class PosixThread: Sendable {

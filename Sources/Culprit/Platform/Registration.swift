@@ -1,5 +1,3 @@
-import Synchronization
-
 extension Watchdog {
   /// A handler that can be removed. Releasing the registration does not remove the handler.
   public final class Registration: Sendable {

@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CCulpritObserver
-import Synchronization
 
 /// The threads that call the application's handlers.
 ///

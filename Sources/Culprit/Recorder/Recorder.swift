@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CCulpritObserver
-import CCulpritUnwind
 import CulpritStallRecord
 import Glibc
 import Synchronization

@@ -1,7 +1,6 @@
 import CCulpritLinux
 import CCulpritObserver
 import CulpritStallRecord
-import Synchronization
 
 struct StallSoFar: Sendable {
   var slot: Int

@@ -2,8 +2,6 @@ import CCulpritLinux
 import CCulpritObserver
 import CulpritReports
 import CulpritStallRecord
-import Glibc
-import Synchronization
 
 /// The activities under way, and the thread that calls expiration handlers.
 final class Activities: Sendable {

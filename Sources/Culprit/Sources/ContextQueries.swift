@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CulpritStallRecord
-import Synchronization
 
 extension Watchdog {
   /// Adds text to the report of every stall, for example the tenant or queue lengths.

@@ -1,7 +1,6 @@
 import CCulpritLinux
 import CCulpritObserver
 import Glibc
-import Synchronization
 
 /// The threads of Swift's pool that work while a ping waits, and the long jobs of all pool threads.
 final class PoolThreads: Sendable {

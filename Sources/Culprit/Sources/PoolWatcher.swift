@@ -1,6 +1,4 @@
 import CCulpritLinux
-import CCulpritObserver
-import Synchronization
 
 /// The thread that samples the threads of pools.
 ///

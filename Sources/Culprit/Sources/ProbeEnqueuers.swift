@@ -1,5 +1,4 @@
 import CCulpritLinux
-import Synchronization
 
 /// The threads that send pings through closures of the application.
 ///

@@ -1,8 +1,6 @@
 import CCulpritLinux
 import CCulpritObserver
 import CulpritStallRecord
-import Glibc
-import Synchronization
 
 /// Sends pings to sources whose work cannot be marked: queues, executors, other libraries' loops.
 ///

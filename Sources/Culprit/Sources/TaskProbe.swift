@@ -1,4 +1,3 @@
-import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
