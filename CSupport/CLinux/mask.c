@@ -5,7 +5,6 @@
 #include "clinux_task.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -100,7 +99,7 @@ static bool sets_mask(long call) {
 bool clinux_mask_lets_in_asleep(int32_t tid, int signal) {
   uint64_t used = clinux_clock_thread_cpu_ns(tid), sleeps;
   char text[256];
-  struct clinux_descriptor file = clinux_task_open_syscall(tid);
+  struct clinux_descriptor file = clinux_task_open_file(tid, "/syscall");
   long bytes = file.number < 0 ? -1 : syscall(SYS_pread64, file.number, text, sizeof text, 0L);
   clinux_descriptor_close(&file);
   /* The text is "CALL …" in a system call, "-1 …" outside, or "running". */

@@ -120,13 +120,17 @@ static long copy_through_window(uint64_t address, void *destination, size_t leng
   return result;
 }
 
-static bool read_by_file(uint64_t address, void *destination, size_t length) {
+static size_t read_some_by_file(uint64_t address, void *destination, size_t length) {
   struct sources *sources = own_sources();
   /* The address becomes a file position, which is signed. */
   if (address > INT64_MAX - length || !has_file(sources))
-    return false;
+    return 0;
   long got = syscall(SYS_pread64, sources->file.number, destination, length, (long)address);
-  return got >= 0 && (size_t)got == length;
+  return got > 0 ? (size_t)got : 0;
+}
+
+static bool read_by_file(uint64_t address, void *destination, size_t length) {
+  return read_some_by_file(address, destination, length) == length;
 }
 
 static bool is_refused(int error) { return error == EPERM || error == ENOSYS; }
@@ -206,14 +210,6 @@ bool clinux_memory_read(uint64_t address, void *destination, size_t length) {
   }
   errno = saved_errno;
   return is_read;
-}
-
-static size_t read_some_by_file(uint64_t address, void *destination, size_t length) {
-  struct sources *sources = own_sources();
-  if (address > INT64_MAX - length || !has_file(sources))
-    return 0;
-  long got = syscall(SYS_pread64, sources->file.number, destination, length, (long)address);
-  return got > 0 ? (size_t)got : 0;
 }
 
 /* process_vm_readv(2) transfers only whole pieces, so each piece is one page. */

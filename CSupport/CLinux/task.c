@@ -6,7 +6,6 @@
 
 #include "clinux_context.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -128,10 +127,6 @@ size_t clinux_task_read_status(int32_t tid, char *text, size_t size) {
   return length;
 }
 
-struct clinux_descriptor clinux_task_open_syscall(int32_t tid) {
-  return clinux_task_open_file(tid, "/syscall");
-}
-
 bool clinux_task_is_asleep(int32_t tid) {
   int saved_errno = errno;
   char text[128];
@@ -178,8 +173,6 @@ struct clinux_descriptor clinux_task_open_schedule(void) {
   errno = saved_errno;
   return schedule;
 }
-
-void clinux_task_close_schedule(struct clinux_descriptor schedule) { clinux_descriptor_close(&schedule); }
 
 /* Returns the second number of schedstat and sets *TURNS to the third. Returns UINT64_MAX if the file cannot be read,
  * time is simulated, or the third number is 0, which means that the kernel does not count. */

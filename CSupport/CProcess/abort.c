@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "cprocess_abort.h"
 
+#include "clinux_clock.h"
 #include "clinux_mask.h"
 #include "clinux_task.h"
 
@@ -141,23 +142,28 @@ void cprocess_abort_disarm(void) {
   set_timer(0);
 }
 
-void cprocess_abort_say(const char *text, size_t bytes) {
+void cprocess_print(const char *text, size_t bytes, uint64_t deadline_ns) {
   int saved_errno = errno;
-  int patience_ms = 500;
-  while (bytes > 0 && patience_ms > 0) {
+  while (bytes > 0) {
+    uint64_t now = clinux_clock_ns();
+    uint64_t left_ms = now < deadline_ns ? (deadline_ns - now) / 1000000 : 0;
     struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
-    int ready = poll(&place, 1, 50);
-    patience_ms -= 50;
-    if (ready <= 0 || (place.revents & POLLOUT) == 0)
-      continue;
-    /* A pipe that is ready for writing accepts PIPE_BUF bytes (pipe(7)). */
-    ssize_t written = clinux_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
-    if (written < 0 && errno != EINTR && errno != EAGAIN)
+    int ready = poll(&place, 1, left_ms < 50 ? (int)left_ms : 50);
+    if (ready > 0 && (place.revents & POLLOUT) != 0) {
+      /* A pipe that is ready for writing accepts PIPE_BUF bytes (pipe(7)). */
+      ssize_t written = clinux_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
+      bool may_repeat = (errno == EINTR || errno == EAGAIN) && left_ms > 0;
+      if (written < 0 && !may_repeat)
+        break;
+      text += written > 0 ? written : 0;
+      bytes -= written > 0 ? (size_t)written : 0;
+    } else if (ready > 0 || left_ms == 0) {
       break;
-    if (written > 0) {
-      text += written;
-      bytes -= (size_t)written;
     }
   }
   errno = saved_errno;
+}
+
+void cprocess_abort_say(const char *text, size_t bytes) {
+  cprocess_print(text, bytes, clinux_clock_ns() + UINT64_C(500000000));
 }

@@ -2,16 +2,12 @@
 #include "cprocess_pending.h"
 
 #include "clinux_clock.h"
-#include "clinux_mask.h"
 #include "clinux_process.h"
 #include "clinux_wait.h"
+#include "cprocess_abort.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 enum line_state { LINE_FREE = 0, LINE_WRITTEN = 1, LINE_READY = 2, LINE_PRINTED = 3 };
 
@@ -148,25 +144,6 @@ bool cprocess_pending_any(void) {
   return atomic_load(&left_out) > 0;
 }
 
-static void print(const char *text, size_t bytes, uint64_t deadline_ns) {
-  while (bytes > 0) {
-    uint64_t now = clinux_clock_ns();
-    uint64_t left_ms = now < deadline_ns ? (deadline_ns - now) / 1000000 : 0;
-    struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
-    int ready = poll(&place, 1, left_ms < 50 ? (int)left_ms : 50);
-    if (ready > 0 && (place.revents & POLLOUT) != 0) {
-      /* A pipe that is ready for writing accepts PIPE_BUF bytes (pipe(7)). */
-      ssize_t written = clinux_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
-      if (written < 0 && errno != EINTR && errno != EAGAIN)
-        return;
-      text += written > 0 ? written : 0;
-      bytes -= written > 0 ? (size_t)written : 0;
-    } else if (ready > 0 || left_ms == 0) {
-      return;
-    }
-  }
-}
-
 struct text {
   size_t length;
   char bytes[CPROCESS_LINE_BYTES + 128];
@@ -229,13 +206,12 @@ static void print_line(int index, uint64_t deadline_ns) {
     add_string(&text, " more of this name");
   }
   text.bytes[text.length++] = '\n';
-  print(text.bytes, text.length, deadline_ns);
+  cprocess_print(text.bytes, text.length, deadline_ns);
 }
 
 void cprocess_pending_print(uint64_t deadline_ns) {
   if (!clinux_process_is(atomic_load(&lines_process)))
     return;
-  int saved_errno = errno;
   cprocess_pending_remove_delivered();
   /* Stalls of threads first: other work might wait for a stuck thread. */
   for (int pass = 0; pass < 2; pass++)
@@ -249,10 +225,9 @@ void cprocess_pending_print(uint64_t deadline_ns) {
     }
   if (atomic_exchange(&left_out, 0) > 0) {
     static const char more[] = "culprit: more stalls than these have no report\n";
-    print(more, sizeof more - 1, deadline_ns);
+    cprocess_print(more, sizeof more - 1, deadline_ns);
   }
   clinux_notify(&changes);
-  errno = saved_errno;
 }
 
 /* END ASYNC-SIGNAL-SAFE SECTION */

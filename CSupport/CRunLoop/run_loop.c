@@ -1,7 +1,6 @@
 #include "CRunLoop.h"
 
 #include <limits.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 /* Declared here because the package manager does not let C targets find CFRunLoop.h. */

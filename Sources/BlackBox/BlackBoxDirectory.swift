@@ -32,8 +32,6 @@ package struct BlackBoxDirectory: Sendable {
     package var isPending: Bool { !isOpen && !isReported }
   }
 
-  package var boot: String { own.boot }
-
   /// Returns sorted names. Names with the default prefix sort by time.
   package func names(_ suffixes: [String], beginningWith prefix: String = "culprit-") throws(BlackBoxError) -> [String]
   {
@@ -180,19 +178,30 @@ package struct BlackBoxDirectory: Sendable {
     return found
   }
 
+  /// Returns the verdict on a run that is over. `wasReplaced` is whether the process continued without the run.
+  package func verdict(of record: RunRecord, _ stalls: RunStalls, wasReplaced: Bool) -> RunVerdict {
+    RunVerdict(
+      of: record,
+      hasOpenStall: stalls.hasOpen,
+      hasOpenHang: stalls.hasOpenHang,
+      boot: own.boot,
+      memoryKills: MemoryKills.change(since: record.memoryKills),
+      wasReplaced: wasReplaced
+    )
+  }
+
   static let stallBytesMax = 64 << 20
 
-  /// Returns the file's content and its records' tag, or `nil` for an unreadable file.
-  package func stall(_ descriptor: Int32) -> (file: StallFile, tag: UInt16)? {
+  /// Returns the file's content, or `nil` for an unreadable file.
+  package func stall(_ descriptor: Int32) -> StallFile? {
     SmallFile.bytes(descriptor, max: Self.stallBytesMax)
       .flatMap { try? StallFile(bytes: $0, samples: Stall.samplesForReport) }
-      .map { ($0, $0.tag) }
   }
 
   package func stall(_ name: String) -> StallFile? {
     guard let descriptor = open(name, O_RDONLY) else { return nil }
     defer { close(descriptor) }
-    return stall(descriptor)?.file
+    return stall(descriptor)
   }
 }
 

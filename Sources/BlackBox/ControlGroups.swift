@@ -48,17 +48,18 @@ package enum ControlGroups {
     return found
   }
 
-  /// Decodes mountinfo's octal escapes of blanks, tabs, line feeds and backslashes (proc(5)).
-  private static func unescaped(_ path: Substring) -> String {
-    var parts = path.split(separator: "\\", omittingEmptySubsequences: false)[...]
-    var text = parts.popFirst().map(String.init) ?? ""
-    for part in parts {
-      if let code = UInt8(part.prefix(3), radix: 8) {
-        text += String(UnicodeScalar(code)) + part.dropFirst(3)
+  /// Decodes mountinfo's octal escapes of blanks, tabs, line feeds and backslashes (proc(5)): "/mnt/two\040words".
+  package static func unescaped(_ field: Substring) -> String {
+    var path: [UInt8] = []
+    var rest = field.utf8[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "\\"), let code = UInt8(Substring(rest.prefix(3)), radix: 8) {
+        path.append(code)
+        rest = rest.dropFirst(3)
       } else {
-        text += "\\" + part
+        path.append(byte)
       }
     }
-    return text
+    return String(decoding: path, as: UTF8.self)
   }
 }

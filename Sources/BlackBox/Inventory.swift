@@ -80,15 +80,8 @@ package struct Inventory: Sendable {
     let latest = Dictionary(records.map { ($0.record.identity, $0.record.since) }, uniquingKeysWith: max)
     runs = records.map { name, record, isRunning in
       let own = Self.inOrderOfTime(stalls[Owner(process: record.identity.process, since: record.since)] ?? [])
-      let found = box.stalls(of: record)
-      let judged = RunVerdict(
-        of: record,
-        hasOpenStall: found.hasOpen,
-        hasOpenHang: found.hasOpenHang,
-        boot: box.boot,
-        memoryKills: MemoryKills.change(since: record.memoryKills),
-        wasReplaced: record.identity == box.own || latest[record.identity].map { $0 > record.since } == true
-      )
+      let wasReplaced = record.identity == box.own || latest[record.identity].map { $0 > record.since } == true
+      let judged = box.verdict(of: record, box.stalls(of: record), wasReplaced: wasReplaced)
       return Run(
         name: name,
         record: record,

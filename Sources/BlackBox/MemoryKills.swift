@@ -6,12 +6,6 @@ package struct MemoryKills: Hashable, Sendable {
   package var inode: UInt64
   package var count: UInt64
 
-  package init(path: String, inode: UInt64, count: UInt64) {
-    self.path = path
-    self.inode = inode
-    self.count = count
-  }
-
   package enum Change: Hashable, Sendable {
     case none
     /// The count of the process's own group increased.

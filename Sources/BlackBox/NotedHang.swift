@@ -72,14 +72,12 @@ extension RunRecord {
           separator: "-"
         )
       }
-      let buildID = module.buildID.isEmpty ? "-" : module.buildID.map { hexadecimal($0) }.joined()
+      let buildID = module.buildID.isEmpty ? "-" : hexadecimal(module.buildID)
       let bias = module.bias.map { String($0, radix: 16) } ?? "-"
       return checked("module \(buildID) \(bias) \(mappings.joined(separator: ",")) \(Self.line(module.path))")
     }
     .joined()
   }
-
-  private func hexadecimal(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }
 
   static func module(_ value: Substring) -> Module? {
     let parts = value.split(separator: " ", maxSplits: 3)

@@ -30,11 +30,6 @@ package struct RunRecord: Hashable, Sendable {
     package var signal: Int32
     /// The sending process; 0 for a fault.
     package var sender: Int32
-
-    package init(signal: Int32, sender: Int32) {
-      self.signal = signal
-      self.sender = sender
-    }
   }
 
   package init(identity: ProcessIdentity, executable: String, since: WallTime, memoryKills: [MemoryKills]) {

@@ -70,18 +70,12 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   }
 
   init?(name: String) {
-    switch name {
-    case "clean-exit": self = .cleanExit
-    case "terminated": self = .terminated
-    case "fatal-hang": self = .fatalHang
-    case "killed": self = .killed
-    case "out-of-memory": self = .outOfMemory
-    case "possibly-out-of-memory": self = .possiblyOutOfMemory
-    case "machine-gone": self = .machineGone
-    default:
-      guard name.hasPrefix("crash-"), let signal = Int32(name.dropFirst(6)) else { return nil }
-      self = .crash(signal: signal)
-    }
+    let plain: [RunVerdict] = [
+      .cleanExit, .terminated, .fatalHang, .killed, .outOfMemory, .possiblyOutOfMemory, .machineGone,
+    ]
+    let signal = name.hasPrefix("crash-") ? Int32(name.dropFirst(6)) : nil
+    guard let found = plain.first(where: { $0.name == name }) ?? signal.map({ .crash(signal: $0) }) else { return nil }
+    self = found
   }
 
   package var description: String {

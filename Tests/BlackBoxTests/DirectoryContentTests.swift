@@ -193,7 +193,7 @@ import Testing
     let descriptor = try #require(box.open("culprit-1", O_RDONLY))
     defer { close(descriptor) }
     #expect(box.stall(descriptor)?.tag == 513)
-    #expect(box.stall(descriptor)?.file.recording.stalls.first?.duration == .seconds(2))
+    #expect(box.stall(descriptor)?.recording.stalls.first?.duration == .seconds(2))
   }
 
   @Test func detectsReplacementByLaterRun() throws {

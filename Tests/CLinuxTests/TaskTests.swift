@@ -75,7 +75,7 @@ import Testing
       #expect(descriptor.number == -1)
     }
     #expect(clinux_task_open_file(1 << 29, "/stat").number == -ENOENT)
-    #expect(clinux_task_open_syscall(1 << 29).number == -ENOENT)
+    #expect(clinux_task_open_file(1 << 29, "/syscall").number == -ENOENT)
     // The file belongs to the given thread.
     var status = clinux_task_open_file(getpid(), "/stat")
     var text = [UInt8](repeating: 0, count: 64)
@@ -103,7 +103,7 @@ import Testing
     var turns: UInt64 = 1
     #expect(clinux_task_run_delay_ns(1 << 29, &turns) == .max && turns == 0)
     var schedule = clinux_task_open_schedule()
-    defer { clinux_task_close_schedule(schedule) }
+    defer { clinux_descriptor_close(&schedule) }
     let before = try second("/proc/thread-self/schedstat")
     let starved = clinux_task_starved_ns(schedule)
     #expect((before...(try second("/proc/thread-self/schedstat"))).contains(starved))

@@ -327,9 +327,8 @@ private final class Recorded {
       recording.sample([0x10], at: 1900)
       recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
       recording.run()
-      let answer = request.wait(until: clinux_clock_ns())
-      let (all, stacks) = try #require(answer.threads)
-      #expect(answer.isAnswered && all.isComplete && all.leftOut == 2)
+      let (all, stacks) = try #require(request.answer.wait(until: clinux_clock_ns()) ?? nil)
+      #expect(all.isComplete && all.leftOut == 2)
       #expect(all.threads.map(\.thread.id) == [51, 53] && stacks.count == 2)
     }
     let recording = try #require(found.recordings.first)
@@ -346,9 +345,9 @@ private final class Recorded {
     let found = try recorded { recording in
       let request = recording.recorder.requestThreads(ControlBlock())
       recording.run()
-      let first = request.wait(until: clinux_clock_ns())
-      let second = recording.recorder.requestThreads(ControlBlock()).wait(until: clinux_clock_ns())
-      #expect(first.isAnswered && first.threads == nil && second.isAnswered && second.threads == nil)
+      for request in [request, recording.recorder.requestThreads(ControlBlock())] {
+        #expect(request.answer.wait(until: clinux_clock_ns()).map { $0 == nil } == true)
+      }
     }
     #expect(found.recordings.isEmpty)
   }

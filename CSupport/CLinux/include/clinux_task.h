@@ -25,18 +25,13 @@ CLINUX_NO_LOCKS int64_t clinux_task_list(const int32_t **tids);
  * number is a negative errno value if the kernel refuses. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_file(int32_t tid, const char *name);
 
-/* Opens the "/syscall" file of thread TID, as clinux_task_open_file does. Async-signal-safe: yes. Threads: any. */
-CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_syscall(int32_t tid);
-
 /* Reads the "/status" file of thread TID into TEXT, of SIZE bytes. If the file is longer than SIZE, omits its middle.
  * Returns the number of bytes, or 0 if the file is not available. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS size_t clinux_task_read_status(int32_t tid, char *text, size_t size);
 
-/* Opens the calling thread's schedstat file. Async-signal-safe: yes. Threads: the monitor. */
+/* Opens the calling thread's schedstat file, for clinux_descriptor_close. Async-signal-safe: yes. Threads: the
+ * monitor. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_schedule(void);
-
-/* Async-signal-safe: yes. Threads: the monitor. */
-CLINUX_NO_LOCKS void clinux_task_close_schedule(struct clinux_descriptor schedule);
 
 /* Returns the nanoseconds that the calling thread, which opened SCHEDULE, has waited for a CPU while runnable
  * (Documentation/scheduler/sched-stats.rst); 0 if unknown. Async-signal-safe: yes. Threads: the monitor. */

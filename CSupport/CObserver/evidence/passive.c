@@ -183,7 +183,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   if (!thread || !observer_thread_hold(thread))
     return OBSERVER_THREAD_GONE;
   pid_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-  struct clinux_descriptor descriptor = clinux_task_open_syscall(tid);
+  struct clinux_descriptor descriptor = clinux_task_open_file(tid, "/syscall");
   enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
   bool is_copied = false;
   /* Unchanged status and CPU time prove that the thread has not run during the copy. */

@@ -3,13 +3,8 @@
 
 #include "clinux_task.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 CLINUX_RESIDENT_CODE
 
 struct observer_sampling *observer_sampling_create(void) {

@@ -27,8 +27,10 @@ CLINUX_NO_LOCKS void cprocess_abort_disarm(void);
  * signal. */
 void cprocess_abort_expire(void);
 
-/* Writes as much of TEXT as standard error accepts within half a second. Async-signal-safe: yes. Threads: the
- * escalation thread, and the one that calls exit(3). */
+/* Writes as much of TEXT as standard error accepts until DEADLINE_NS. Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS void cprocess_print(const char *text, size_t bytes, uint64_t deadline_ns);
+
+/* cprocess_print for half a second. Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS void cprocess_abort_say(const char *text, size_t bytes);
 
 #endif

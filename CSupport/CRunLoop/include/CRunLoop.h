@@ -7,7 +7,6 @@
 #define CRUNLOOP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* Whether Core Foundation is part of this process. Threads: any. */
 bool crunloop_available(void);

@@ -111,7 +111,7 @@ extension Watchdog.Limitation {
     var found: [Self] = []
     let (held, all) = samplers.heldUp
     if held > 0 || all == 0, !samplers.isStopping { found.append(.samplersHeldUp(held, of: all)) }
-    var file = clinux_task_open_syscall(clinux_task_self())
+    var file = clinux_task_open_file(clinux_task_self(), "/syscall")
     if file.number < 0 { found.append(.blockedThreads(-file.number)) }
     clinux_descriptor_close(&file)
     if observer_capture_disturbs() {

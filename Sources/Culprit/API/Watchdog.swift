@@ -121,16 +121,10 @@ public final class Watchdog: Sendable {
     guard let engine, !engine.hasStopped else { return true }
     guard !hasStopped.exchange(true, ordering: .acquiringAndReleasing) else { return true }
     // Released on return, which ends watches without other references.
-    let watches = watches.withLock { watches in
-      defer { watches = [:] }
-      return watches
-    }
+    let watches = watches.exchange([:])
     defer { withExtendedLifetime(watches) {} }
     let deadline = clinux_clock_ns() &+ min(max(patience, .zero), WatchLimits.longestTime).wholeNanoseconds
-    let registrations = registrations.withLock { registrations in
-      defer { registrations = [] }
-      return registrations
-    }
+    let registrations = registrations.exchange([])
     // If other watchdogs continue, this watchdog's handlers receive pending reports before their removal.
     let (isLast, hasEnded) = EngineLifetime.leave(
       engine,

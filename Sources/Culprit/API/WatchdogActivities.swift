@@ -1,8 +1,3 @@
-import CulpritStallRecord
-import CulpritSymbols
-import Glibc
-import Synchronization
-
 extension Watchdog {
   /// Begins an activity: work that is expected to end, such as an upload or a migration.
   ///

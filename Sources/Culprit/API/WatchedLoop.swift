@@ -1,4 +1,3 @@
-import CCulpritObserver
 import CulpritStallRecord
 
 extension Watchdog {

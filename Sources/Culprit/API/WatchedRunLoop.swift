@@ -104,11 +104,7 @@ public final class WatchedRunLoop: Sendable {
   public func stop() {
     // In a child of fork(2), the observers and the slot belong to the parent.
     if lease?.isOurs == false { return }
-    let removed = observers.withLock { observers in
-      defer { observers.pointers = [] }
-      return Observers(pointers: observers.pointers)
-    }
-    for pointer in removed.pointers { crunloop_remove_observer(pointer) }
+    for pointer in observers.exchange(Observers()).pointers { crunloop_remove_observer(pointer) }
     context.leave()
     if let lease { SlotRegistry.shared.end(lease) }
     watchdog.releaseWatch(of: self)

@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CCulpritObserver
-import Synchronization
 
 /// The samplers of a watchdog: one is active, and spare ones replace a sampler that the kernel blocks.
 final class SamplerPool: @unchecked Sendable {
@@ -41,7 +40,7 @@ final class SamplerPool: @unchecked Sendable {
     _ control: ControlBlock,
     slots: UnsafeMutablePointer<observer_slot>,
     stalls: UnsafeMutablePointer<observer_stall>
-  ) throws(PosixThreadError) {
+  ) throws(WatchdogError) {
     for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
       let isReady = Promise<Bool>()
       // Created here: each thread that allocates reserves an arena.

@@ -75,8 +75,8 @@ struct Monitor: ~Copyable {
   @_noLocks mutating func run() {
     var allowed = Self.longestTick
     // A monitor that waits for a CPU also ticks late, but its waiting time counts: the process is running.
-    let schedule = clinux_task_open_schedule()
-    defer { clinux_task_close_schedule(schedule) }
+    var schedule = clinux_task_open_schedule()
+    defer { clinux_descriptor_close(&schedule) }
     var starved = clinux_task_starved_ns(schedule)
     lastTick = clinux_clock_ns()
     while true {

@@ -165,6 +165,14 @@ enum DirectoryFiles {
     return clinux_descriptor_keep(number)
   }
 
+  /// Locks the whole file for this process (fcntl(2)). Returns whether no other process has locked it.
+  static func lock(_ number: Int32) -> Bool {
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    return fcntl(number, F_SETLK, &lock) == 0
+  }
+
   /// Syncs the names of the files in `directory`.
   static func flush(_ directory: String) {
     var opened = clinux_descriptor_keep(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC))

@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CulpritStallRecord
-import Synchronization
 
 /// The files of a watchdog's directory and their retention. The disk thread does all the work.
 final class BlackBoxWriter: Sendable {
@@ -52,8 +51,8 @@ final class BlackBoxWriter: Sendable {
   ///
   /// - Throws: ``DirectoryError`` if the directory cannot be used.
   func open() throws(DirectoryError) {
-    do throws(PosixThreadError) { try disk.start() } catch {
-      let error = DirectoryError(path: directory, reason: WatchdogError.threadNotStarted(error).message)
+    do throws(WatchdogError) { try disk.start() } catch {
+      let error = DirectoryError(path: directory, reason: error.message)
       problems.note(error.description)
       throw error
     }

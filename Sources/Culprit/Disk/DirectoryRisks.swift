@@ -35,7 +35,7 @@ enum DirectoryRisks {
         note("\(path) is a symbolic link of user \(information.st_uid), which can redirect saved stalls")
       }
       links += 1
-      guard links <= linksMax, let target = target(of: path) else { return found }
+      guard links <= linksMax, let target = ProcessMap.target(ofLink: path) else { return found }
       if target.hasPrefix("/") { place = "" }
       left = components(target) + left
     }
@@ -68,11 +68,5 @@ enum DirectoryRisks {
     // SAFETY: getcwd returns a NUL-terminated string from malloc.
     defer { free(path) }
     return String(cString: path)
-  }
-
-  private static func target(of link: String) -> String? {
-    var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = readlink(link, &bytes, bytes.count)
-    return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
   }
 }

@@ -40,7 +40,7 @@ final class DiskThread: Sendable {
     return now > began ? Duration(wholeNanoseconds: now - began) : .zero
   }
 
-  func start() throws(PosixThreadError) {
+  func start() throws(WatchdogError) {
     // Detached, because the thread might never end.
     try PosixThread(name: "culprit-disk") { [self] in
       if hasOwnTable {

@@ -15,10 +15,6 @@ struct RetentionPolicy: Sendable {
   /// The boot time on the wall clock, computed once, so setting the clock forward does not age files.
   private let clockDistance = Int64(bitPattern: clinux_clock_wall_ns() &- clinux_clock_boot_ns())
 
-  init(directory: String, limits: Configuration.Storage, own: String?) {
-    (self.directory, self.limits, self.own) = (directory, limits, own)
-  }
-
   private struct Entry {
     var name: String
     var bytes: Int
@@ -39,16 +35,8 @@ struct RetentionPolicy: Sendable {
     var name: String
     var entries: [Entry] = []
 
-    init(rank: Rank, name: String, _ entry: Entry? = nil) {
-      self.rank = rank
-      self.name = name
-      if let entry { entries = [entry] }
-    }
-
     var bytes: Int { entries.reduce(0) { $0.saturatingSum($1.bytes) } }
     var isTooOld: Bool { entries.allSatisfy(\.isTooOld) }
-
-    mutating func add(_ entry: Entry) { entries.append(entry) }
   }
 
   /// The longest time until a new file receives its final name, in seconds.
@@ -93,14 +81,14 @@ struct RetentionPolicy: Sendable {
       let run = isStall && entry.isFatal ? runs.run(of: entry.name) : nil
       if let run, live.contains(run) { continue }
       if let run, known.contains(run) {
-        hangs[run, default: Unit(rank: .unreportedHang, name: run)].add(entry)
+        hangs[run, default: Unit(rank: .unreportedHang, name: run)].entries.append(entry)
       } else {
-        units.append(Unit(rank: entry.isFatal ? .fatal : .ended, name: entry.name, entry))
+        units.append(Unit(rank: entry.isFatal ? .fatal : .ended, name: entry.name, entries: [entry]))
       }
     }
     units.removeAll { unit in
       guard let entry = unit.entries.first else { return true }
-      return hangs[entry.name]?.add(entry) != nil
+      return hangs[entry.name]?.entries.append(entry) != nil
     }
     // The newest hang is kept regardless of the limits, because the next launch reports it.
     if let newest = hangs.keys.max() { hangs[newest] = nil }

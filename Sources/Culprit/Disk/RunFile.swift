@@ -47,10 +47,7 @@ final class RunFile: Sendable {
   }
 
   deinit {
-    descriptor.withLock { descriptor in
-      if var opened = descriptor { clinux_descriptor_close(&opened) }
-      descriptor = nil
-    }
+    if var opened = descriptor.exchange(nil) { clinux_descriptor_close(&opened) }
   }
 
   /// Called on the disk thread.
@@ -60,7 +57,7 @@ final class RunFile: Sendable {
     let run = cprocess_crash_start(opened, record.number, notesCrashes)
     // A separate thread: a crashing thread waits for notes, and the disk might block the disk thread.
     let table = clinux_descriptor_table()
-    do throws(PosixThreadError) {
+    do throws(WatchdogError) {
       try PosixThread(name: "culprit-note") {
         clinux_descriptor_share_table(table)
         observer_hang_notes_start()
@@ -69,9 +66,7 @@ final class RunFile: Sendable {
       .detach()
     } catch {
       cprocess_crash_stop()
-      problems.note(
-        "crashes and unrecorded hangs are not noted: \(WatchdogError.threadNotStarted(error).message)"
-      )
+      problems.note("crashes and unrecorded hangs are not noted: \(error.message)")
     }
     // If the run has ended since the check, the file is about to be closed.
     if endTime.load(ordering: .acquiring) != 0 { cprocess_crash_stop() }
@@ -103,7 +98,7 @@ final class RunFile: Sendable {
       problems.note("\(directory): the service has closed files that are not its own; they have been opened again")
       if let again = DirectoryFiles.reopen("\(directory)/\(name)", opened, O_RDWR | O_APPEND) {
         // Closing the descriptor released the lock.
-        _ = Self.lock(again.number)
+        _ = DirectoryFiles.lock(again.number)
         replace(again)
         return
       }
@@ -123,29 +118,17 @@ final class RunFile: Sendable {
 
   /// Replaces the descriptor, also for crash notes.
   private func replace(_ opened: clinux_descriptor) {
-    let former = descriptor.withLock { descriptor in
-      defer { descriptor = opened }
-      return descriptor
-    }
-    guard var former else { return }
+    guard var former = descriptor.exchange(opened) else { return }
     cprocess_crash_move(opened)
     clinux_descriptor_replace(&former, opened)
   }
 
-  /// Marks the run as live for readers of the directory.
-  private static func lock(_ number: Int32) -> Bool {
-    var lock = flock()
-    lock.l_type = Int16(F_WRLCK)
-    lock.l_whence = Int16(SEEK_SET)
-    return fcntl(number, F_SETLK, &lock) == 0
-  }
-
   private func create() throws(AppendOnlyFileError) {
-    // The file is locked before it has its final name, so readers never find it unlocked.
+    // The lock marks the run as live. The file is locked before it has its final name, so readers never find it unlocked.
     let new = "\(directory)/\(stem).new"
     var created = try DirectoryFiles.create(new, O_RDWR | O_APPEND)
     let number = created.number
-    guard Self.lock(number), Self.append(record.text, to: number),
+    guard DirectoryFiles.lock(number), Self.append(record.text, to: number),
       allowingFork({ fsync(number) }) == 0 || errno == EINVAL,
       rename(new, "\(directory)/\(name)") == 0
     else {

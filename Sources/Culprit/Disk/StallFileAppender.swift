@@ -71,9 +71,7 @@ struct StallFileAppender: ~Copyable {
   var presentProblems: [ProblemList.Kind: String] { file.problems }
 
   mutating func begin(_ modules: [Module]) {
-    // Many stalls share one list.
-    if self.modules.isEmpty { self.modules = modules } else { self.modules += modules }
-    pending += modules.map { StallFileWriter.record(of: $0) }
+    queue(modules)
     _ = settle()
   }
 
@@ -173,7 +171,8 @@ struct StallFileAppender: ~Copyable {
 
   private mutating func queue(_ modules: [Module]) {
     guard !modules.isEmpty else { return }
-    self.modules += modules
+    // Many stalls share one list.
+    if self.modules.isEmpty { self.modules = modules } else { self.modules += modules }
     pending += modules.map { StallFileWriter.record(of: $0) }
   }
 

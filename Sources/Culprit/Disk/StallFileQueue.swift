@@ -83,18 +83,10 @@ final class StallFileQueue: Sendable {
   func add(_ note: StallNote) { put(bytes: 256 + note.text.utf8.count) { $0.add(note) } }
 
   func goesOn(_ stall: Stall) {
-    let isWaiting = pending.withLock { pending in
-      defer { pending = stall }
-      return pending != nil
-    }
     // The queued update will write the latest state.
-    guard !isWaiting else { return }
+    guard pending.exchange(stall) == nil else { return }
     put(isVital: true) { [self] file in
-      let stall = pending.withLock { pending in
-        defer { pending = nil }
-        return pending
-      }
-      if let stall { file.goesOn(stall, refused: refused.load(ordering: .relaxed)) }
+      if let stall = pending.exchange(nil) { file.goesOn(stall, refused: refused.load(ordering: .relaxed)) }
     }
   }
 

@@ -1,7 +1,6 @@
 import CCulpritLinux
 import CCulpritObserver
 import CCulpritProcess
-import Glibc
 import Synchronization
 
 /// Stops the watchdog at process exit, and warns if it watches nothing. The exit handler (`ending.c`) neither allocates
@@ -40,7 +39,7 @@ final class Ending: Sendable {
   }
 
   private func stop(_ engine: Engine, _ exit: UInt64) {
-    do throws(PosixThreadError) {
+    do throws(WatchdogError) {
       try PosixThread(name: "culprit-end") {
         EngineLifetime.end(engine, until: exit &+ cprocess_ending_stop_ns) {
           engine.stop(until: exit &+ cprocess_ending_reports_ns, saving: exit &+ cprocess_ending_stop_ns)

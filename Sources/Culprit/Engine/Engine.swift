@@ -207,9 +207,7 @@ final class Engine: Sendable {
       try lifecycle.follow(configuration)
       live.follow { configuration in
         SlotRegistry.shared.follow(configuration, for: control)
-        do throws(PosixThreadError) { try lifecycle.follow(configuration) } catch {
-          return [WatchdogError.threadNotStarted(error).message]
-        }
+        do throws(WatchdogError) { try lifecycle.follow(configuration) } catch { return [error.message] }
         return []
       }
       let previousRuns = box.map { PreviousRuns(directory: $0.directory, own: $0.run.name, settings, workers) }
@@ -226,7 +224,7 @@ final class Engine: Sendable {
       metricsFile = configuration.metrics.file.map {
         MetricsFile(path: $0, interval: configuration.metrics.interval, problems)
       }
-      fileWatcher = try file.map { file throws(PosixThreadError) in try Self.watch(file, live) }
+      fileWatcher = try file.map { file throws(WatchdogError) in try Self.watch(file, live) }
     } catch {
       lifecycle.stop(until: 0)
       samplers.stop(until: 0)
@@ -234,13 +232,13 @@ final class Engine: Sendable {
       workers.stop()
       recorder.stop()
       reporter.stop()
-      throw .threadNotStarted(error)
+      throw error
     }
   }
 
   private static func servers(_ patience: Duration, _ problems: ProblemList) -> DebugInfoServers? {
     DebugInfoServers(patience: .total(patience)) { fetch in
-      do throws(PosixThreadError) {
+      do throws(WatchdogError) {
         // Detached: the client library of debuginfod might block the thread.
         try PosixThread(name: "culprit-fetch", fetch).detach()
         return true
@@ -257,19 +255,19 @@ final class Engine: Sendable {
     let given = live.initial.metrics.labels
     let name = executable.split(separator: "/").last.map(String.init) ?? executable
     let labels = given.isEmpty ? ["service": printable(name)] : given
-    do throws(PosixThreadError) {
+    do throws(WatchdogError) {
       try metricsFile?.start { [weak self] isLast in
         self.map { Watchdog.Metrics($0, mode: isLast ? .stopped : nil).prometheusText(labels: labels) }
       }
     } catch {
-      problems.note("metrics are not written: \(WatchdogError.threadNotStarted(error).message)")
+      problems.note("metrics are not written: \(error.message)")
     }
   }
 
   private static func watch(
     _ file: ConfigurationFile,
     _ live: LiveConfiguration
-  ) throws(PosixThreadError) -> ConfigurationFileWatcher {
+  ) throws(WatchdogError) -> ConfigurationFileWatcher {
     let watcher = ConfigurationFileWatcher()
     let thread = try PosixThread(name: "culprit-config") { watcher.run(file) { live.fileChanged($0) } }
     // Detached: the file system might block the thread.

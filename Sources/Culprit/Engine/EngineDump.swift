@@ -10,9 +10,8 @@ extension Engine {
   func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
     let request = recorder.requestThreads(control)
     let deadline = clinux_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
-    let (isAnswered, threads) = request.wait(until: deadline)
-    guard isAnswered else { throw .timedOut(after: timeout) }
-    guard let threads else { throw .stopped }
+    guard let answer = request.answer.wait(until: deadline) else { throw .timedOut(after: timeout) }
+    guard let threads = answer else { throw .stopped }
     return threads
   }
 
@@ -97,8 +96,8 @@ extension Engine {
     let socket = ControlSocket(directory: directory, problems) { [weak self] in
       self?.answer($0) ?? Array("-\(WatchdogError.stopped)".utf8)
     }
-    do throws(PosixThreadError) { try socket.start() } catch {
-      problems.note("control: no socket: \(WatchdogError.threadNotStarted(error).message)")
+    do throws(WatchdogError) { try socket.start() } catch {
+      problems.note("control: no socket: \(error.message)")
       return
     }
     controlSocket.withLock { $0 = socket }

@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CCulpritObserver
-import Synchronization
 
 /// Locks into memory the code and the tables that must work while no disk can be read.
 enum PageLocking {

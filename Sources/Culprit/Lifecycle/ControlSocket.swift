@@ -1,7 +1,6 @@
 import CCulpritLinux
 import CulpritStallRecord
 import Glibc
-import Synchronization
 
 /// The Unix socket for `culprit dump` and `culprit report`. A connection carries one request line and one answer: `+`
 /// and the result, or `-` and a sentence. Connections are served in turn, each within a bounded time.
@@ -12,7 +11,7 @@ final class ControlSocket: Sendable {
   private let problems: ProblemList
   private let wake = WakeUp()
   private let listener = Mutex(clinux_descriptor(number: -1, device: 0, inode: 0, born_ns: 0, table: 0))
-  private let thread = Mutex<PosixThread?>(nil)
+  private let thread = OnDemandThread()
   private let hasListened = Promise<Bool>()
 
   private static let (prefix, suffix) = ("culprit-", ".control")
@@ -39,12 +38,11 @@ final class ControlSocket: Sendable {
   }
 
   /// Waits up to one second until the thread listens: later, a stall might have locked the allocator.
-  func start() throws(PosixThreadError) {
-    let started = try PosixThread(name: "culprit-control") { [self] in
+  func start() throws(WatchdogError) {
+    try thread.start(name: "culprit-control") { [self] in
       _ = clinux_keep_root()
       run()
     }
-    thread.withLock { $0 = started }
     _ = hasListened.wait(until: clinux_clock_ns() &+ Self.pause)
   }
 
@@ -56,7 +54,7 @@ final class ControlSocket: Sendable {
     let connected = clinux_socket_connect(path)
     if connected >= 0 { close(connected) }
     unlink(path)
-    return thread.withLock { $0 }?.join(until: deadline) ?? true
+    return thread.join(until: deadline)
   }
 
   private func run() {

@@ -3,7 +3,6 @@ import CCulpritObserver
 import CCulpritProcess
 import CulpritStallRecord
 import Glibc
-import Synchronization
 
 /// Launch and shutdown with a time budget, each a work item of the main thread.
 final class Phases: @unchecked Sendable {

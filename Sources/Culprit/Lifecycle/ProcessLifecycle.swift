@@ -4,7 +4,6 @@ import CCulpritProcess
 import CulpritStallRecord
 import CulpritSymbols
 import Glibc
-import Synchronization
 
 /// Owns the escalation thread and the blocking worker, which are started only if the configuration needs them.
 final class ProcessLifecycle: Sendable {
@@ -44,7 +43,7 @@ final class ProcessLifecycle: Sendable {
 
   /// Returns a function that removes the handler.
   func add(_ handler: @escaping TerminationHandler) -> @Sendable () -> Void {
-    do throws(PosixThreadError) {
+    do throws(WatchdogError) {
       let thread = try TerminationHandlerThread(block, lastReport, handler)
       handlers.withLock { $0.append(thread) }
       return { [weak self, weak thread] in
@@ -52,14 +51,13 @@ final class ProcessLifecycle: Sendable {
         self?.handlers.withLock { $0.removeAll { $0 === thread } }
       }
     } catch {
-      let reason = WatchdogError.threadNotStarted(error).message
-      handlerProblems.note("a termination handler is not called: \(reason)")
+      handlerProblems.note("a termination handler is not called: \(error.message)")
       return {}
     }
   }
 
   /// Starts the threads when they are first needed.
-  func follow(_ configuration: Configuration) throws(PosixThreadError) {
+  func follow(_ configuration: Configuration) throws(WatchdogError) {
     let limit = configuration.isEnabled ? configuration.lifecycle.terminateAfter?.wholeNanoseconds : nil
     cprocess_escalation_set_terminate_after_ns(block.pointer, limit ?? 0)
     let hasPhases = phases.withLock { $0 } != nil
@@ -68,55 +66,49 @@ final class ProcessLifecycle: Sendable {
     }
   }
 
-  private func start() throws(PosixThreadError) {
-    let error: PosixThreadError? = threads.withLock { threads in
+  private func start() throws(WatchdogError) {
+    try threads.withLock { threads throws(WatchdogError) in
       guard threads.escalation == nil, !threads.isStopped, let stalls = observer_stall_table(),
         let slots = observer_slot_table()
-      else { return nil }
-      do throws(PosixThreadError) {
-        if threads.worker == nil {
-          let worker = BlockingWorker(
-            escalation: block,
-            recorder: recorder,
-            reporter: reporter,
-            lastReport: lastReport
-          )
-          threads.worker = try PosixThread(name: "culprit-worker") { worker.run() }
-        }
-        let found = self.phases.withLock { $0 }
-        let table = Tables(
-          stalls: stalls,
-          slots: slots,
-          phases: EscalationThread.PhaseSlots(
-            launch: found?.launch?.slot,
-            shutdown: found?.shutdown?.slot,
-            noticesTermination: noticesTermination.withLock { $0 }
-          )
+      else { return }
+      if threads.worker == nil {
+        let worker = BlockingWorker(
+          escalation: block,
+          recorder: recorder,
+          reporter: reporter,
+          lastReport: lastReport
         )
-        threads.escalation = try PosixThread(name: "culprit-escalat") { [block, control, systemd] in
-          var thread = EscalationThread(
-            own: block.pointer,
-            control: control.pointer,
-            stalls: table.stalls,
-            slots: table.slots,
-            systemd: systemd.map { EscalationThread.Systemd(target: $0.target, watchdog: $0.watchdog) },
-            phases: table.phases
-          )
-          let stack = clinux_keep_stack_resident(true)
-          // From here on, the thread uses neither locks nor the Swift runtime.
-          clinux_fork_leave()
-          thread.run()
-          clinux_fork_enter()
-          clinux_let_go_resident(stack)
-        }
-        // Both threads must have allocated their memory: an immediate stall might hold the allocator's lock.
-        while cprocess_escalation_started(block.pointer) < 2 { allowingFork { _ = usleep(100) } }
-        return nil
-      } catch {
-        return error
+        threads.worker = try PosixThread(name: "culprit-worker") { worker.run() }
       }
+      let found = self.phases.withLock { $0 }
+      let table = Tables(
+        stalls: stalls,
+        slots: slots,
+        phases: EscalationThread.PhaseSlots(
+          launch: found?.launch?.slot,
+          shutdown: found?.shutdown?.slot,
+          noticesTermination: noticesTermination.withLock { $0 }
+        )
+      )
+      threads.escalation = try PosixThread(name: "culprit-escalat") { [block, control, systemd] in
+        var thread = EscalationThread(
+          own: block.pointer,
+          control: control.pointer,
+          stalls: table.stalls,
+          slots: table.slots,
+          systemd: systemd.map { EscalationThread.Systemd(target: $0.target, watchdog: $0.watchdog) },
+          phases: table.phases
+        )
+        let stack = clinux_keep_stack_resident(true)
+        // From here on, the thread uses neither locks nor the Swift runtime.
+        clinux_fork_leave()
+        thread.run()
+        clinux_fork_enter()
+        clinux_let_go_resident(stack)
+      }
+      // Both threads must have allocated their memory: an immediate stall might hold the allocator's lock.
+      while cprocess_escalation_started(block.pointer) < 2 { allowingFork { _ = usleep(100) } }
     }
-    if let error { throw error }
   }
 
   /// Waits for the threads until `deadline`. Returns whether they have ended.
@@ -131,11 +123,7 @@ final class ProcessLifecycle: Sendable {
     // Waiting for handlers does not count as shutdown.
     phases.withLock { $0 }?.end()
     // Breaks the cycle of a handler that retains the watchdog.
-    let asking = handlers.withLock { handlers in
-      defer { handlers = [] }
-      return handlers
-    }
-    return asking.map { $0.join(until: deadline) }.allSatisfy { $0 } && hasEnded
+    return handlers.exchange([]).map { $0.join(until: deadline) }.allSatisfy { $0 } && hasEnded
   }
 
   func launched() {

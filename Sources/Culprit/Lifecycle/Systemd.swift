@@ -1,6 +1,5 @@
 import CCulpritProcess
 import Glibc
-import Synchronization
 
 /// The connection to a service manager with systemd's protocol, sd_notify(3).
 final class SystemdNotifier: @unchecked Sendable {

@@ -1,7 +1,5 @@
-import CCulpritLinux
 import CCulpritProcess
 import CulpritStallRecord
-import Synchronization
 
 typealias TerminationHandler = @Sendable (Watchdog.TerminationRequest) -> Watchdog.TerminationRequest.Decision
 
@@ -11,7 +9,7 @@ final class TerminationHandlerThread: Sendable {
   private let lastReport: LastReport
   private let mask = HandlerMask()
   private let membership: Mutex<Membership>
-  private let thread = Mutex<PosixThread?>(nil)
+  private let thread = OnDemandThread()
 
   private struct Membership {
     /// The last answered question; at first, the last question before the handler was added.
@@ -25,13 +23,12 @@ final class TerminationHandlerThread: Sendable {
     _ escalation: EscalationBlock,
     _ lastReport: LastReport,
     _ handler: @escaping TerminationHandler
-  ) throws(PosixThreadError) {
+  ) throws(WatchdogError) {
     self.escalation = escalation
     self.lastReport = lastReport
     membership = Mutex(Membership(last: cprocess_escalation_add_handler(escalation.pointer)))
-    do throws(PosixThreadError) {
-      let thread = try PosixThread(name: "culprit-veto", stack: .application) { [self] in run(handler) }
-      self.thread.withLock { $0 = thread }
+    do throws(WatchdogError) {
+      try thread.start(name: "culprit-veto", stack: .application) { [self] in run(handler) }
     } catch {
       remove()
       // No thread will answer a question asked since the handler was added.
@@ -48,7 +45,7 @@ final class TerminationHandlerThread: Sendable {
   }
 
   /// Waits until `deadline`. Returns whether the handler has returned.
-  func join(until deadline: UInt64) -> Bool { thread.withLock { $0 }?.join(until: deadline) ?? true }
+  func join(until deadline: UInt64) -> Bool { thread.join(until: deadline) }
 
   /// Returns the question to answer, `nil` for none, and whether it is the last. An answer to another question would
   /// count as another handler's.

@@ -38,7 +38,7 @@ final class MetricsFile: Sendable {
   }
 
   /// `text` returns the contents, or `nil` to end the thread. `isLast` is true while the watchdog is being stopped.
-  func start(_ text: @escaping @Sendable (_ isLast: Bool) -> String?) throws(PosixThreadError) {
+  func start(_ text: @escaping @Sendable (_ isLast: Bool) -> String?) throws(WatchdogError) {
     // Detached, because the thread might never end.
     try PosixThread(name: "culprit-metrics") { [self] in
       run(text)

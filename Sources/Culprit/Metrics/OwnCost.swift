@@ -1,6 +1,4 @@
-import CCulpritLinux
 import CulpritStallRecord
-import Glibc
 import Synchronization
 
 extension Watchdog.OwnCost {

@@ -1,7 +1,7 @@
 enum BlockingCall {
   static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
-      do throws(PosixThreadError) {
+      do throws(WatchdogError) {
         try PosixThread(name: "culprit-async", stack: .application) { continuation.resume(returning: body()) }.detach()
       } catch {
         // No thread can be started.

@@ -150,14 +150,9 @@ final class Handlers<Subject: Sendable>: Sendable {
   }
 
   private final class Counter: Sendable {
-    private let left: Mutex<Int>
-    init(_ count: Int) { left = Mutex(count) }
-    func isLast() -> Bool {
-      left.withLock { left in
-        left -= 1
-        return left == 0
-      }
-    }
+    private let left: Atomic<Int>
+    init(_ count: Int) { left = Atomic(count) }
+    func isLast() -> Bool { left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
   }
 
   /// Removes the handlers, to break reference cycles, and waits until `deadline` for their calls. Returns whether all

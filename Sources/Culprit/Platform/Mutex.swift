@@ -57,3 +57,13 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     storage.initialize(to: Storage(lock: clinux_lock(), value: value))
   }
 }
+
+extension Mutex where Value: Sendable {
+  /// Replaces the value, and returns the former one.
+  func exchange(_ value: Value) -> Value {
+    withLock { present in
+      defer { present = value }
+      return present
+    }
+  }
+}

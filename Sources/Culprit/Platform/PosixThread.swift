@@ -2,7 +2,6 @@ import CCulpritLinux
 import CCulpritObserver
 import CCulpritProcess
 import Glibc
-import Synchronization
 
 /// A thread of the watchdog, outside the pools of Dispatch and Swift Concurrency, which might be stalled.
 final class PosixThread: Sendable {
@@ -50,7 +49,7 @@ final class PosixThread: Sendable {
     name: String,
     stack: Stack = .own,
     _ body: @escaping @Sendable () -> Void
-  ) throws(PosixThreadError) {
+  ) throws(WatchdogError) {
     end = Promise<Bool>()
     // Creates `running` on the calling thread: a new thread would reserve an arena for this allocation.
     Self.running.withLock { _ in }
@@ -64,7 +63,7 @@ final class PosixThread: Sendable {
     guard error == 0 else {
       start.release()
       clinux_test_clock_thread_reached(CLINUX_THREAD_REFUSED)
-      throw PosixThreadError(number: error, memoryLeft: clinux_process_memory_left())
+      throw .threadNotStarted(error)
     }
     thread = Mutex(created)
   }
@@ -158,11 +157,7 @@ final class PosixThread: Sendable {
 
   func detach() {
     guard clinux_process_is(process) else { return }
-    let left = thread.withLock { thread -> pthread_t? in
-      defer { thread = nil }
-      return thread
-    }
-    if let left { pthread_detach(left) }
+    if let left = thread.exchange(nil) { pthread_detach(left) }
   }
 
   deinit { detach() }
@@ -177,11 +172,7 @@ final class PosixThread: Sendable {
       return true
     }
     guard end.wait(until: deadline) != nil else { return false }
-    let waiting = thread.withLock { thread -> pthread_t? in
-      defer { thread = nil }
-      return thread
-    }
-    guard let waiting else { return true }
+    guard let waiting = thread.exchange(nil) else { return true }
     // The thread's function has returned, but the kernel might block the release of the stack.
     let end = deadline == .max ? deadline : max(deadline, clinux_clock_ns() &+ Self.endingTime)
     guard allowingFork({ clinux_task_join(waiting, end) }) else {
@@ -192,11 +183,23 @@ final class PosixThread: Sendable {
   }
 }
 
-struct PosixThreadError: Error {
-  /// The error number of pthread_create(3).
-  var number: Int32
-  /// Memory left under RLIMIT_DATA and RLIMIT_AS at the failure, in bytes; `UInt64.max` without a limit.
-  var memoryLeft = UInt64.max
+/// A thread that is started at most once.
+final class OnDemandThread: Sendable {
+  private let thread = Mutex<PosixThread?>(nil)
+
+  /// Starts the thread unless it has been started.
+  func start(
+    name: String,
+    stack: PosixThread.Stack = .own,
+    _ body: @escaping @Sendable () -> Void
+  ) throws(WatchdogError) {
+    try thread.withLock { thread throws(WatchdogError) in
+      if thread == nil { thread = try PosixThread(name: name, stack: stack, body) }
+    }
+  }
+
+  /// Waits until `deadline` for the thread's end. Returns whether the thread has ended or was not started.
+  func join(until deadline: UInt64) -> Bool { thread.withLock { $0 }?.join(until: deadline) ?? true }
 }
 
 extension WatchdogError {
@@ -204,13 +207,15 @@ extension WatchdogError {
   /// thread's heap.
   private static let threadMemory: UInt64 = 136 << 20
 
-  static func threadNotStarted(_ error: PosixThreadError) -> WatchdogError {
-    let reason = "cannot start a thread: \(String(cString: strerror(error.number)))"
+  /// `error` is the error number of pthread_create(3).
+  fileprivate static func threadNotStarted(_ error: Int32) -> WatchdogError {
+    let reason = "cannot start a thread: \(String(cString: strerror(error)))"
+    let left = clinux_process_memory_left()
     // EAGAIN also stands for a limit of threads (RLIMIT_NPROC).
-    guard error.number == EAGAIN, error.memoryLeft < threadMemory else { return WatchdogError(.unsupported, reason) }
+    guard error == EAGAIN, left < threadMemory else { return WatchdogError(.unsupported, reason) }
     return WatchdogError(
       .unsupported,
-      "\(reason); \(error.memoryLeft) bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take \(threadMemory)"
+      "\(reason); \(left) bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take \(threadMemory)"
     )
   }
 }

@@ -43,14 +43,18 @@ enum ProcessMap {
 
   /// Returns the path of this process's executable; empty if unknown.
   static func executablePath() -> String {
-    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-    let count = readlink("/proc/thread-self/exe", &buffer, Int(PATH_MAX))
-    if count > 0 { return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+    if let path = target(ofLink: "/proc/thread-self/exe") { return path }
     // /proc is not mounted.
     guard let started = clinux_module_executable() else { return "" }
     guard let resolved = realpath(started, nil) else { return String(cString: started) }
     defer { free(resolved) }
     return String(cString: resolved)
+  }
+
+  static func target(ofLink path: String) -> String? {
+    var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink(path, &bytes, bytes.count)
+    return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
   }
 
   /// Returns the modules in the text of a `/proc/PID/maps` file (proc(5)), in the order of their first executable
@@ -146,12 +150,9 @@ enum ProcessMap {
       header.bias = base.value &- (first.p_vaddr &- first.p_offset)
     }
     // Notes are in the segment that begins at file offset 0, which is mapped at `base`.
-    for segment in segments where segment.p_type == UInt32(PT_NOTE) {
-      if let id = buildID(notesAt: base.value &+ segment.p_offset, bytes: segment.p_filesz) {
-        header.buildID = id
-        break
-      }
-    }
+    let notes = segments.lazy.filter { $0.p_type == UInt32(PT_NOTE) }
+    let ids = notes.compactMap { buildID(notesAt: base.value &+ $0.p_offset, bytes: $0.p_filesz) }
+    header.buildID = ids.first ?? []
     return header
   }
 

@@ -1,5 +1,4 @@
 import CCulpritLinux
-import Synchronization
 
 /// A value that one thread sets once, and for which another thread waits with a deadline.
 final class Promise<Value: Sendable>: Sendable {

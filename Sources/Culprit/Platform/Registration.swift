@@ -1,5 +1,3 @@
-import Synchronization
-
 extension Watchdog {
   /// A handler that can be removed. Releasing the registration does not remove the handler.
   public final class Registration: Sendable {
@@ -27,11 +25,7 @@ extension Watchdog {
 
     /// Removes the handler: no new call begins, and a running call continues. A second call has no effect.
     public func remove() {
-      let removal = removal.withLock { removal in
-        defer { removal.body = nil }
-        return removal
-      }
-      removal.body?()
+      removal.exchange(Removal()).body?()
     }
   }
 }

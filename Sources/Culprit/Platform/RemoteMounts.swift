@@ -1,3 +1,5 @@
+import CulpritBlackBox
+
 /// Mounts that are served by another process (FUSE) or another machine (NFS). A read from such a mount can block
 /// forever and cannot be interrupted or killed.
 struct RemoteMounts {
@@ -25,7 +27,7 @@ struct RemoteMounts {
       guard fields.count > 6, let separator = fields.firstIndex(of: "-"), separator + 1 < fields.count else {
         return nil
       }
-      let folder = Self.path(fields[4])
+      let folder = ControlGroups.unescaped(fields[4])
       return Mount(folder: folder == "/" ? folder : folder + "/", type: String(fields[separator + 1]))
     }
     self.executable = executable
@@ -47,21 +49,6 @@ struct RemoteMounts {
   private func mount(of path: String) -> Int? {
     mounts.indices.filter { path.hasPrefix(mounts[$0].folder) }
       .max { (mounts[$0].folder.utf8.count, $0) < (mounts[$1].folder.utf8.count, $1) }
-  }
-
-  /// Decodes a field, in which spaces, tabs, line feeds and backslashes are octal numbers: "/mnt/two\040words".
-  private static func path(_ field: Substring) -> String {
-    var path: [UInt8] = []
-    var rest = field.utf8[...]
-    while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "\\"), let code = UInt8(Substring(rest.prefix(3)), radix: 8) {
-        path.append(code)
-        rest = rest.dropFirst(3)
-      } else {
-        path.append(byte)
-      }
-    }
-    return String(decoding: path, as: UTF8.self)
   }
 
   static func isRemote(_ type: String) -> Bool {

@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CCulpritObserver
-import Synchronization
 
 /// The threads that call the application's handlers.
 ///
@@ -121,7 +120,7 @@ final class Workers: Sendable {
   /// Starts a thread that is already counted. Returns whether it runs.
   @discardableResult
   private func startThread() -> Bool {
-    do throws(PosixThreadError) {
+    do throws(WatchdogError) {
       try PosixThread(name: Self.threadName, stack: .application) { [self] in run() }.detach()
       return true
     } catch {

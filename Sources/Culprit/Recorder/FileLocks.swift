@@ -56,7 +56,7 @@ struct FileLocks {
       if files.contains(file) { open[file, default: []].append(number) }
     }
     guard let lock = triedLock(locks, process: process, descriptors: open.mapValues(\.count)),
-      let path = open[lock.file]?.first.flatMap(Self.path(of:))
+      let path = open[lock.file]?.first.flatMap({ ProcessMap.target(ofLink: "/proc/thread-self/fd/\($0)") })
     else { return nil }
     return StallNote(.fileLock, title: name(lock.process, process), text: path)
   }
@@ -72,12 +72,6 @@ struct FileLocks {
       possible.allSatisfy({ $0.file == first.file && $0.process == first.process })
     else { return nil }
     return first
-  }
-
-  private static func path(of descriptor: Int32) -> String? {
-    var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = readlink("/proc/thread-self/fd/\(descriptor)", &bytes, bytes.count)
-    return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
   }
 
   /// Parses the content of `/proc/PID/fdinfo/N`.

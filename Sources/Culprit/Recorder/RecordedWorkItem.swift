@@ -43,11 +43,15 @@ struct RecordedWorkItem: ~Copyable {
     cost.add(captured.sample)
     if !captured.sample.label.isEmpty, labels.count < Self.labelsMax { labels.insert(captured.sample.label) }
     guard stall != nil else { return }
-    stall?.duration = captured.sample.age
-    stall?.gap = captured.gap
-    stall?.lostSamples = captured.lost
-    stall?.cost = cost
+    update(captured.sample.age, captured.gap, lost: captured.lost)
     if kept { save(captured.sample, captured.stack) }
+  }
+
+  private mutating func update(_ duration: Duration, _ gap: Duration, lost: UInt64) {
+    stall?.duration = duration
+    stall?.gap = gap
+    stall?.lostSamples = lost
+    stall?.cost = cost
   }
 
   /// Repeats the last sample: the work item's task is still suspended with the same stack.
@@ -55,10 +59,7 @@ struct RecordedWorkItem: ~Copyable {
     guard let (sample, stack, isKept) = store.repeatLast(at: age) else { return }
     cost.add(sample)
     guard stall != nil else { return }
-    stall?.duration = age
-    stall?.gap = gap
-    stall?.lostSamples = lost
-    stall?.cost = cost
+    update(age, gap, lost: lost)
     if isKept { save(sample, stack) }
   }
 
@@ -175,9 +176,7 @@ struct RecordedWorkItem: ~Copyable {
   mutating func goesOn(duration: Duration, gap: Duration, lost: UInt64, spared: UInt64 = 0) {
     guard stall != nil else { return }
     self.spared = spared
-    stall?.duration = duration
-    stall?.gap = gap
-    stall?.lostSamples = lost
+    update(duration, gap, lost: lost)
     if let stall { file?.goesOn(stall) }
   }
 
@@ -191,9 +190,7 @@ struct RecordedWorkItem: ~Copyable {
 
   mutating func end(duration: Duration, gap: Duration, lost: UInt64, spared: UInt64 = 0) {
     self.spared = max(self.spared, spared)
-    stall?.duration = duration
-    stall?.gap = gap
-    stall?.lostSamples = lost
+    update(duration, gap, lost: lost)
     stall?.hasEnded = true
   }
 

@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CCulpritObserver
-import CCulpritUnwind
 import CulpritStallRecord
 import Glibc
 import Synchronization
@@ -10,7 +9,7 @@ import Synchronization
 /// The recorder can block in the allocator. A ring then fills up, and lost samples are counted.
 final class Recorder: Sendable {
   let rings: Rings
-  private let stopping = StopFlag()
+  private let isStopping = Atomic<Bool>(false)
   let process: ObservedProcess
   let box: BlackBoxWriter?
   let keepsRecovered: Bool
@@ -107,7 +106,7 @@ final class Recorder: Sendable {
 
   /// Makes ``run()`` return when the rings are empty. The monitor must have ended.
   func stop() {
-    stopping.set()
+    isStopping.store(true, ordering: .releasing)
     observer_ring_wake_reader(rings.monitor)
   }
 
@@ -115,7 +114,7 @@ final class Recorder: Sendable {
     threadRequests.withLock { requests in
       // The number is taken under the lock: the answer must not arrive before the request is registered.
       let request = ThreadRequest(number: observer_control_want_threads(control.pointer))
-      if requests.isClosed { request.finish(nil) } else { requests.waiting.append(request) }
+      if requests.isClosed { request.answer.fulfill(nil) } else { requests.waiting.append(request) }
       return request
     }
   }
@@ -132,10 +131,7 @@ final class Recorder: Sendable {
 
   /// Answers requests, then flushes the files of the stalls under way.
   private func answerSoFar(_ state: inout State) {
-    let requests = soFarRequests.withLock { requests in
-      defer { requests = [] }
-      return requests ?? []
-    }
+    let requests = soFarRequests.exchange([]) ?? []
     guard !requests.isEmpty else { return }
     let stalled = state.items.filter { $0.value.item.stall != nil && !$0.value.item.isCounted }
     let stalls = stalled.compactMap { slot, box in
@@ -172,25 +168,14 @@ final class Recorder: Sendable {
       updateFiles(&state)
       answerRecordings(state)
       answerSoFar(&state)
-      if stopping.isSet { break }
+      if isStopping.load(ordering: .acquiring) { break }
       allowingFork { observer_ring_wait(rings.monitor, seen) }
     }
     finishAll(&state)
-    let unanswered = soFarRequests.withLock { requests in
-      defer { requests = nil }
-      return requests ?? []
-    }
-    for request in unanswered { request.end() }
-    let unansweredRecordings = recordingRequests.withLock { requests in
-      defer { requests = nil }
-      return requests ?? []
-    }
-    for request in unansweredRecordings { request.answer.fulfill(nil) }
-    let left = threadRequests.withLock { requests in
-      defer { requests = ThreadRequests(isClosed: true) }
-      return requests.waiting
-    }
-    for request in left + (state.allThreads?.requests ?? []) { request.finish(nil) }
+    for request in soFarRequests.exchange(nil) ?? [] { request.end() }
+    for request in recordingRequests.exchange(nil) ?? [] { request.answer.fulfill(nil) }
+    let left = threadRequests.exchange(ThreadRequests(isClosed: true)).waiting
+    for request in left + (state.allThreads?.requests ?? []) { request.answer.fulfill(nil) }
   }
 
   private func finishAll(_ state: inout State) {

@@ -1,7 +1,6 @@
 import CCulpritLinux
 import CCulpritObserver
 import CulpritStallRecord
-import Synchronization
 
 struct StallSoFar: Sendable {
   var slot: Int
@@ -79,31 +78,8 @@ extension Recorder {
 
 final class ThreadRequest: Sendable {
   let number: UInt32
-  private let answer = Mutex<(AllThreads, [Stack])?>(nil)
-  private let word = WakeUp()
+  /// `nil`: the watchdog was stopped.
+  let answer = Promise<(AllThreads, [Stack])?>()
 
   init(number: UInt32) { self.number = number }
-
-  /// Delivers the answer; `nil`: the watchdog was stopped.
-  func finish(_ threads: (AllThreads, [Stack])?) {
-    answer.withLock { $0 = threads }
-    word.stop()
-  }
-
-  func wait(until deadline: UInt64) -> (isAnswered: Bool, threads: (AllThreads, [Stack])?) {
-    while true {
-      let seen = word.seen
-      if word.isStopping { return (true, answer.withLock { $0 }) }
-      if clinux_clock_ns() >= deadline { return (false, nil) }
-      word.wait(after: seen, until: deadline)
-    }
-  }
-}
-
-final class StopFlag: Sendable {
-  private let word = Atomic<Bool>(false)
-
-  var isSet: Bool { word.load(ordering: .acquiring) }
-
-  func set() { word.store(true, ordering: .releasing) }
 }

@@ -62,7 +62,7 @@ extension Recorder {
       if var capture = state.allThreads, !capture.requests.isEmpty {
         capture.all.leftOut = Int(head.lost)
         capture.all.isComplete = true
-        for request in capture.requests { request.finish((capture.all, capture.stacks.stacks)) }
+        for request in capture.requests { request.answer.fulfill((capture.all, capture.stacks.stacks)) }
       }
       state.allThreads = nil
     }

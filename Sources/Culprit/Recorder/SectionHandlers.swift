@@ -104,11 +104,8 @@ final class SectionHandlers: Sendable {
     )
     return StallEvent(stall, of: process, isHang: false) { [weak recorder, settings] in
       let deadline = clinux_clock_ns() &+ Self.recorderPatience
-      guard var recording = recorder?.recording(of: stall, slot: index, item: view.item, until: deadline),
-        let stall = recording.stalls.first
-      else { return nil }
-      recording.modules = ModuleList.covering(recording.stacks)
-      return settings.report(of: stall, in: recording, settings.symbolizer(of: recording))
+      let recording = recorder?.recording(of: stall, slot: index, item: view.item, until: deadline)
+      return recording.flatMap { settings.reportSoFar($0) }
     }
   }
 }

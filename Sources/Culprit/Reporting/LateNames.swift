@@ -61,11 +61,7 @@ extension PreviousRuns {
     // `clinux_descriptor_keep` moves a descriptor off the standard streams' numbers.
     let descriptor = kept.number
     // Another process might be adding names.
-    var lock = flock()
-    lock.l_type = Int16(F_WRLCK)
-    lock.l_whence = Int16(SEEK_SET)
-    guard fcntl(descriptor, F_SETLK, &lock) == 0, !hasNames(descriptor), let (file, tag) = directory.stall(descriptor)
-    else { return }
+    guard DirectoryFiles.lock(descriptor), !hasNames(descriptor), let file = directory.stall(descriptor) else { return }
     let recording = file.recording
     let symbolizer = settings.symbolizer(of: recording, process: nil)
     var records: [UInt8] = []
@@ -77,7 +73,7 @@ extension PreviousRuns {
       if isStopping.load(ordering: .relaxed) { return }
     }
     records += StallFileWriter.recordOfNamesLookedUp()
-    StallFileWriter.tag(&records, tag)
+    StallFileWriter.tag(&records, file.tag)
     files.withLock { _ in
       guard clinux_descriptor_is_ours(&kept) else { return }
       let size = lseek(descriptor, 0, SEEK_END)

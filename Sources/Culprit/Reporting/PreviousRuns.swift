@@ -108,24 +108,14 @@ final class PreviousRuns: Sendable {
     else { return nil }
     // This check must come before the lock, which it would release.
     let wasReplaced = directory.wasReplaced(record)
-    var lock = flock()
-    lock.l_type = Int16(F_WRLCK)
-    lock.l_whence = Int16(SEEK_SET)
-    guard fcntl(descriptor, F_SETLK, &lock) == 0 else { return nil }
+    guard DirectoryFiles.lock(descriptor) else { return nil }
     // Another process might have reported the run since the file was opened.
     var present = stat()
     guard stat("\(directory.path)/\(name)", &present) == 0, present.st_ino == information.st_ino,
       present.st_dev == information.st_dev
     else { return nil }
     let stalls = saveNotedHangs(of: record)
-    let verdict = RunVerdict(
-      of: record,
-      hasOpenStall: stalls.hasOpen,
-      hasOpenHang: stalls.hasOpenHang,
-      boot: directory.boot,
-      memoryKills: MemoryKills.change(since: record.memoryKills),
-      wasReplaced: wasReplaced
-    )
+    let verdict = directory.verdict(of: record, stalls, wasReplaced: wasReplaced)
     guard !isGivenUp.load(ordering: .relaxed) else { return nil }
     let line = Array(record.told(verdict).utf8)
     // The signal mask of a handler applies here; clinux_write raises neither SIGPIPE nor SIGXFSZ.

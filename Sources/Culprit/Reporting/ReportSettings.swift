@@ -59,6 +59,14 @@ struct ReportSettings: Sendable {
     report(completing: builder(recording, symbolizer).analysis(of: stall), in: recording, symbolizer)
   }
 
+  /// Returns the report of the stall under way in `recording`, which has no modules yet.
+  func reportSoFar(_ recording: Recording) -> StallReport? {
+    guard let stall = recording.stalls.first else { return nil }
+    var recording = recording
+    recording.modules = ModuleList.covering(recording.stacks)
+    return report(of: stall, in: recording, symbolizer(of: recording))
+  }
+
   /// `repeats` equal stalls were not reported.
   func report(
     completing analysis: StallReport,
@@ -76,5 +84,11 @@ struct ReportSettings: Sendable {
     var report = builder(recording, symbolizer(of: recording)).threads(of: all)
     report.width.value = width
     return report
+  }
+}
+
+extension StallEvent {
+  init(_ recording: Recording, _ stall: Stall, isHang: Bool, _ settings: ReportSettings) {
+    self.init(stall, of: recording.process, isHang: isHang) { settings.reportSoFar(recording) }
   }
 }

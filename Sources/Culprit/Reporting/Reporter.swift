@@ -4,7 +4,6 @@ import CulpritReports
 import CulpritStallRecord
 import CulpritSymbols
 import Glibc
-import Synchronization
 
 /// The thread that symbolizes recordings, finds the culprit and triggers the application's handlers.
 ///

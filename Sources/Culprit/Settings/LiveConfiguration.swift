@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CulpritStallRecord
-import Glibc
 import Synchronization
 
 /// The configuration in code, changed by the environment and the configuration file.

@@ -2,8 +2,6 @@ import CCulpritLinux
 import CCulpritObserver
 import CulpritReports
 import CulpritStallRecord
-import Glibc
-import Synchronization
 
 /// The activities under way, and the thread that calls expiration handlers.
 final class Activities: Sendable {
@@ -34,7 +32,7 @@ final class Activities: Sendable {
   /// A child of fork(2) has none of its parent's activities.
   private let process = clinux_process_stamp()
   private let wake = WakeUp()
-  private let thread = Mutex<PosixThread?>(nil)
+  private let thread = OnDemandThread()
   /// Prints leaked activities if there is no handler. Symbolizing takes time, and standard error might block.
   private let handlerThread: HandlerQueue
 
@@ -86,7 +84,7 @@ final class Activities: Sendable {
     let now = clinux_clock_ns()
     // Expires late by the time for which the process was stopped since the monitor's last tick.
     let deadline = threshold.map { runningTime(now) &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
-    if deadline != nil { try startThread() }
+    if deadline != nil { try thread.start(name: "culprit-expire") { [self] in run() } }
     let mask = HandlerMask()
     let handler = onExpiration.map { body in { @Sendable in mask.run(body) } }
     let number: Result<UInt64, WatchdogError> = state.withLock { state in
@@ -172,7 +170,7 @@ final class Activities: Sendable {
     }
     withExtendedLifetime(ended) {}
     wake.notify()
-    let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
+    let hasEnded = thread.join(until: deadline)
     let isReported = leaked.finish(until: deadline)
     _ = handlerThread.join(until: min(deadline, clinux_clock_ns() &+ Self.handlerPatience))
     return hasEnded && isReported
@@ -198,19 +196,6 @@ final class Activities: Sendable {
     } else {
       leaked.call(activity)
     }
-  }
-
-  private func startThread() throws(WatchdogError) {
-    let error: PosixThreadError? = thread.withLock { thread in
-      guard thread == nil else { return nil }
-      do throws(PosixThreadError) {
-        thread = try PosixThread(name: "culprit-expire") { [self] in run() }
-        return nil
-      } catch {
-        return error
-      }
-    }
-    if let error { throw .threadNotStarted(error) }
   }
 
   private func run() {

@@ -33,9 +33,8 @@ extension Watchdog.LeakedActivity {
   }
 
   private static func symbolizer() -> Symbolizer {
-    var modules = ModuleList()
-    modules.load()
-    return Symbolizer(modules: modules.all, unread: RemoteMounts().reasons(for: modules.all.map(\.path)))
+    let modules = ModuleList.covering([])
+    return Symbolizer(modules: modules, unread: RemoteMounts().reasons(for: modules.map(\.path)))
   }
 }
 

@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CulpritStallRecord
-import Synchronization
 
 extension Watchdog {
   /// Adds text to the report of every stall, for example the tenant or queue lengths.
@@ -112,10 +111,6 @@ final class ContextQueries: Sendable {
   /// Drops all queries. Does not wait for running ones.
   func stop() {
     // Released outside the lock: an object held only by a query might call back here in its `deinit`.
-    let ended = queries.withLock { queries in
-      defer { queries = [] }
-      return queries
-    }
-    withExtendedLifetime(ended) {}
+    withExtendedLifetime(queries.exchange([])) {}
   }
 }

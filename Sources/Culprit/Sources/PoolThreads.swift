@@ -1,11 +1,11 @@
 import CCulpritLinux
 import CCulpritObserver
 import Glibc
-import Synchronization
 
 /// The threads of Swift's pool that work while a ping waits, and the long jobs of all pool threads.
 final class PoolThreads: Sendable {
-  private struct State {
+  private struct State: @unchecked Sendable {
+    // SAFETY: the slot table is never freed, and its fields are atomic.
     var slot: UnsafeMutablePointer<observer_slot>?
     /// Whether a ping has waited longer than one interval.
     var isWaiting = false
@@ -21,11 +21,6 @@ final class PoolThreads: Sendable {
       guard isWaiting, let slot else { return false }
       return slot.read().isStalled(at: clinux_clock_ns())
     }
-  }
-
-  private struct Guarded: @unchecked Sendable {
-    // SAFETY: the slot table is never freed, and its fields are atomic.
-    var state = State()
   }
 
   /// Never freed, like the slots that refer to them.
@@ -45,7 +40,7 @@ final class PoolThreads: Sendable {
   }
 
   let owners: Owners
-  private let guarded = Mutex(Guarded())
+  private let state = Mutex(State())
   /// Used by the watcher thread only.
   private let workers = Mutex(Workers())
   private let search: TaskLayoutSearch
@@ -65,30 +60,30 @@ final class PoolThreads: Sendable {
     if let refusal = JobWatchpoints.refusal { countEnqueuesInstead(refusal) }
   }
 
-  var hasEnded: Bool { guarded.withLock { $0.state.hasEnded } }
+  var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
   /// The kernel's error, and whether enqueued tasks are counted instead of using watchpoints.
   var watchpointRefusal: (error: Int32, countsEnqueues: Bool)? {
-    guarded.withLock { guarded in guarded.state.watchpointError.map { ($0, guarded.state.countsEnqueues) } }
+    state.withLock { state in state.watchpointError.map { ($0, state.countsEnqueues) } }
   }
 
   func follow(_ lease: SlotRegistry.Lease) {
-    guarded.withLock { $0.state.slot = lease.slot }
+    state.withLock { $0.slot = lease.slot }
     wake.notify()
   }
 
   func end() {
-    guarded.withLock { guarded in
-      guarded.state.hasEnded = true
-      guarded.state.jobs.endAll()
+    state.withLock { state in
+      state.hasEnded = true
+      state.jobs.endAll()
     }
     wake.notify()
   }
 
   func probeWaits() {
-    let isNew = guarded.withLock { guarded in
-      guard !guarded.state.isWaiting else { return false }
-      (guarded.state.isWaiting, guarded.state.next) = (true, 0)
+    let isNew = state.withLock { state in
+      guard !state.isWaiting else { return false }
+      (state.isWaiting, state.next) = (true, 0)
       return true
     }
     if isNew { wake.notify() }
@@ -96,11 +91,11 @@ final class PoolThreads: Sendable {
 
   /// Called by the thread that runs the ping.
   func probeIsAnswered() {
-    guarded.withLock { guarded in
-      guarded.state.isWaiting = false
-      guard guarded.state.priority == nil, !guarded.state.hasEnded, let slot = guarded.state.slot else { return }
+    state.withLock { state in
+      state.isWaiting = false
+      guard state.priority == nil, !state.hasEnded, let slot = state.slot else { return }
       let priority = observer_swift_task_priority(TaskProbe.current)
-      guarded.state.priority = priority == 0 ? nil : priority
+      state.priority = priority == 0 ? nil : priority
       let head = queueLayout?.firstWaitingAddress(ofQueueAt: observer_queue_current()) ?? 0
       observer_slot_set_queue_head(slot, head)
     }
@@ -109,8 +104,8 @@ final class PoolThreads: Sendable {
   /// Samples the working threads if a round is due. Returns the time of the next call in nanoseconds.
   func observeIfDue(_ threads: inout TaskThreads) -> UInt64 {
     let now = clinux_clock_ns()
-    let (suspicion, isWaiting, next) = guarded.withLock { guarded in
-      (guarded.state.slot.map { $0.suspicion }, guarded.state.isWaiting, guarded.state.next)
+    let (suspicion, isWaiting, next) = state.withLock { state in
+      (state.slot.map { $0.suspicion }, state.isWaiting, state.next)
     }
     guard let suspicion else { return .max }
     guard now >= next else { return next }
@@ -120,7 +115,7 @@ final class PoolThreads: Sendable {
     }
     let interval = suspicion / 2
     let working = threads.running(layout).filter(\.tracking.isPool)
-    let countsEnqueues = guarded.withLock { $0.state.countsEnqueues }
+    let countsEnqueues = state.withLock { $0.countsEnqueues }
     let observed = workers.withLock { workers in
       working.map { thread in
         let start = clinux_clock_ns()
@@ -138,7 +133,7 @@ final class PoolThreads: Sendable {
     let ids = observed.filter(isOfProbes).map(\.thread.threadID)
     observer_owners_set(owners.pointer, ids, ids.count)
     followJobs(observed, interval, waitedFor: isWaiting ? Set(ids) : [])
-    let confirmation = guarded.withLock { $0.state.jobs.nextConfirmation(after: now) }
+    let confirmation = state.withLock { $0.jobs.nextConfirmation(after: now) }
     return later(now, by: working.isEmpty && !isWaiting ? suspicion : interval, atLatest: confirmation)
   }
 
@@ -147,16 +142,16 @@ final class PoolThreads: Sendable {
   /// Work of an actor can have another priority than its thread.
   private func isOfProbes(_ observed: Observed) -> Bool {
     guard observed.seen.priority != 0, observed.thread.tracking.executor == 0,
-      let priority = guarded.withLock({ $0.state.priority })
+      let priority = state.withLock({ $0.priority })
     else { return true }
     return observed.seen.priority == priority
   }
 
   private func later(_ now: UInt64, by interval: UInt64, atLatest latest: UInt64 = .max) -> UInt64 {
-    guarded.withLock { guarded in
+    state.withLock { state in
       // A ping that became late during this round needs an immediate round.
-      if guarded.state.next <= now { guarded.state.next = min(now &+ interval, latest) }
-      return guarded.state.next
+      if state.next <= now { state.next = min(now &+ interval, latest) }
+      return state.next
     }
   }
 
@@ -183,9 +178,9 @@ final class PoolThreads: Sendable {
       }
       // A waiting ping means that all pool threads are busy: one stall, of the pool. Before this stall is declared,
       // each job can become a separate stall, because a thread might become free.
-      let (isNew, stalled): (Bool, Set<Int32>?) = guarded.withLock { guarded in
-        let isNew = guarded.state.jobs.deferStalls(of: waitedFor)
-        return (isNew, guarded.state.isPoolStalled ? guarded.state.jobs.endAllButStalled(of: waitedFor) : nil)
+      let (isNew, stalled): (Bool, Set<Int32>?) = state.withLock { state in
+        let isNew = state.jobs.deferStalls(of: waitedFor)
+        return (isNew, state.isPoolStalled ? state.jobs.endAllButStalled(of: waitedFor) : nil)
       }
       if isNew { SlotRegistry.shared.tick(after: .zero) }
       guard let stalled else { return }
@@ -201,7 +196,7 @@ final class PoolThreads: Sendable {
   private func forget(_ id: Int32, _ workers: inout Workers) {
     guard var worker = workers.all.removeValue(forKey: id) else { return }
     worker.watchpoints.clear()
-    guarded.withLock { $0.state.jobs.end(id) }
+    state.withLock { $0.jobs.end(id) }
   }
 
   private func follow(_ observed: Observed, _ worker: inout Worker) {
@@ -223,18 +218,16 @@ final class PoolThreads: Sendable {
   /// Switches from watchpoints to counting enqueues, after the kernel refused watchpoints with `error`.
   private func countEnqueuesInstead(_ error: Int32) {
     let counts = observer_enqueues_start()
-    guarded.withLock { guarded in
-      (guarded.state.watchpointError, guarded.state.countsEnqueues) = (error, counts)
-    }
+    state.withLock { ($0.watchpointError, $0.countsEnqueues) = (error, counts) }
   }
 
   private func perform(_ step: JobTracker.Step, _ observed: Observed) {
     let id = observed.thread.threadID
-    let suspicion: UInt64? = guarded.withLock { guarded in
-      if step.hasEnded { guarded.state.jobs.end(id) }
-      guard !guarded.state.hasEnded else { return nil }
-      let suspicion = step.began.flatMap { guarded.state.jobs.begin(id, since: $0, lease) }
-      if let time = step.unbrokenUntil { guarded.state.jobs.confirm(id, until: time) }
+    let suspicion: UInt64? = state.withLock { state in
+      if step.hasEnded { state.jobs.end(id) }
+      guard !state.hasEnded else { return nil }
+      let suspicion = step.began.flatMap { state.jobs.begin(id, since: $0, lease) }
+      if let time = step.unbrokenUntil { state.jobs.confirm(id, until: time) }
       return suspicion
     }
     if let suspicion { SlotRegistry.shared.tick(after: Duration(wholeNanoseconds: suspicion)) }

@@ -1,6 +1,4 @@
 import CCulpritLinux
-import CCulpritObserver
-import Synchronization
 
 /// The thread that samples the threads of pools.
 ///
@@ -14,7 +12,7 @@ final class PoolWatcher: Sendable {
 
   private let state = Mutex(State())
   private let wake = WakeUp()
-  private let thread = Mutex<PosixThread?>(nil)
+  private let thread = OnDemandThread()
   private let isUsed = Mutex(false)
 
   /// The first pool starts the thread. `lease` leases a slot for the jobs of one thread.
@@ -25,16 +23,7 @@ final class PoolWatcher: Sendable {
     isUsed.withLock { $0 = true }
     TaskProbe.shared.start()
     let search = TaskProbe.shared.search
-    let error: PosixThreadError? = thread.withLock { thread in
-      guard thread == nil, !search.hasFailed else { return nil }
-      do throws(PosixThreadError) {
-        thread = try PosixThread(name: "culprit-pool") { [self] in run() }
-        return nil
-      } catch {
-        return error
-      }
-    }
-    if let error { throw .threadNotStarted(error) }
+    if !search.hasFailed { try thread.start(name: "culprit-pool") { [self] in run() } }
     let pool = PoolThreads(search, queueLayout, wake, lease)
     // If the search has failed, there is no watcher thread that would remove the pool.
     if !search.hasFailed { state.withLock { $0.pools.append(pool) } }
@@ -54,7 +43,7 @@ final class PoolWatcher: Sendable {
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { $0.isStopping = true }
     wake.notify()
-    return thread.withLock { $0 }?.join(until: deadline) ?? true
+    return thread.join(until: deadline)
   }
 
   func remove(_ pool: PoolThreads) { state.withLock { $0.pools.removeAll { $0 === pool } } }

@@ -1,5 +1,4 @@
 import CCulpritLinux
-import Synchronization
 
 /// The threads that send pings through closures of the application.
 ///
@@ -41,19 +40,14 @@ final class ProbeEnqueuers: Sendable {
   private let spareWake = WakeUp()
 
   /// The first source starts the threads.
-  func add(_ source: ProbedSource) throws(PosixThreadError) {
-    let error: PosixThreadError? = isStarted.withLock { isStarted in
-      do throws(PosixThreadError) {
-        if !isStarted { try start() }
-      } catch {
-        return error
-      }
+  func add(_ source: ProbedSource) throws(WatchdogError) {
+    try isStarted.withLock { isStarted throws(WatchdogError) in
+      guard !isStarted else { return }
+      try start()
       // A spare thread is created in advance: thread creation might fail or block during a stall.
-      if !isStarted { try? start() }
+      try? start()
       isStarted = true
-      return nil
     }
-    if let error { throw error }
     wakeLeader { $0.sources.append(source) }
   }
 
@@ -98,7 +92,7 @@ final class ProbeEnqueuers: Sendable {
   }
 
   /// Called without the lock, because the kernel might block thread creation.
-  private func start() throws(PosixThreadError) {
+  private func start() throws(WatchdogError) {
     let number = state.withLock { state in
       defer { state.threadsMade += 1 }
       return state.threadsMade

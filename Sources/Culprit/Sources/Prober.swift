@@ -1,8 +1,6 @@
 import CCulpritLinux
 import CCulpritObserver
 import CulpritStallRecord
-import Glibc
-import Synchronization
 
 /// Sends pings to sources whose work cannot be marked: queues, executors, other libraries' loops.
 ///
@@ -16,24 +14,13 @@ final class Prober: Sendable {
 
   private let state = Mutex(State())
   private let wake = WakeUp()
-  private let thread = Mutex<PosixThread?>(nil)
+  private let thread = OnDemandThread()
   private let enqueuers = ProbeEnqueuers()
 
   /// The first source starts the thread.
   func add(_ source: ProbedSource) throws(WatchdogError) {
-    guard !source.isHandedOver else {
-      do throws(PosixThreadError) { return try enqueuers.add(source) } catch { throw .threadNotStarted(error) }
-    }
-    let error: PosixThreadError? = thread.withLock { thread in
-      guard thread == nil else { return nil }
-      do throws(PosixThreadError) {
-        thread = try PosixThread(name: "culprit-ping") { [self] in run() }
-        return nil
-      } catch {
-        return error
-      }
-    }
-    if let error { throw .threadNotStarted(error) }
+    guard !source.isHandedOver else { return try enqueuers.add(source) }
+    try thread.start(name: "culprit-ping") { [self] in run() }
     state.withLock { $0.sources.append(source) }
     wake.notify()
   }
@@ -53,7 +40,7 @@ final class Prober: Sendable {
       state.sources = []
     }
     wake.notify()
-    let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
+    let hasEnded = thread.join(until: deadline)
     return enqueuers.stop(until: deadline) && hasEnded
   }
 
@@ -82,7 +69,8 @@ final class ProbedSource: Sendable {
   /// An unreadable address, for sources whose thread is unknown.
   static let nowhere: UInt64 = 1
 
-  private struct State {
+  private struct State: @unchecked Sendable {
+    // SAFETY: thread entries are never freed. The pointer is used under the mutex, and its use count detects reuse.
     var isOutstanding = false
     /// The number of the last ping.
     var number: UInt64 = 0
@@ -95,16 +83,11 @@ final class ProbedSource: Sendable {
     var wordsHold = true
   }
 
-  private struct Guarded: @unchecked Sendable {
-    // SAFETY: thread entries are never freed. The pointer is used under the mutex, and its use count detects reuse.
-    var state = State()
-  }
-
   let description: String
   /// Whether `send` calls code of the application, which might not return.
   let isHandedOver: Bool
   private let lease: SlotRegistry.Lease
-  private let guarded = Mutex(Guarded())
+  private let state = Mutex(State())
   private let worker: Worker
   private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let prober: Prober
@@ -150,16 +133,15 @@ final class ProbedSource: Sendable {
     let suspicion = lease.slot.suspicion
     guard suspicion != .max else { return now &+ Self.intervalWhileOff }
     let interval = Self.interval(suspicion)
-    let (number, next, thread) = guarded.withLock { guarded in
-      let state = guarded.state
+    let (number, next, thread) = state.withLock { state in
       guard !state.isStopped, !state.isOutstanding, now >= state.next else {
         return (nil as UInt64?, state.isOutstanding ? now &+ interval : state.next, nil as LastThread?)
       }
-      guarded.state.isOutstanding = true
-      guarded.state.number &+= 1
+      state.isOutstanding = true
+      state.number &+= 1
       // The entry might belong to another thread by now.
       let isSame = state.thread.map { observer_thread_is_still($0, state.threadUse) } ?? false
-      return (guarded.state.number, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
+      return (state.number, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
     }
     guard let number else {
       if case .pool(let threads) = worker, hasWaited(now, interval) { threads.probeWaits() }
@@ -171,8 +153,8 @@ final class ProbedSource: Sendable {
     // Probe latency measures how long newly submitted work waits.
     let sent = clinux_clock_ns()
     send { [self] in answered(number, sentAt: sent) }
-    let waits = guarded.withLock { guarded in
-      guard guarded.state.isOutstanding, guarded.state.number == number, !guarded.state.isStopped else { return false }
+    let waits = state.withLock { state in
+      guard state.isOutstanding, state.number == number, !state.isStopped else { return false }
       observer_slot_begin_for(lease.slot, thread?.pointer, clinux_clock_ns())
       return true
     }
@@ -207,22 +189,22 @@ final class ProbedSource: Sendable {
     if case .pool(let threads) = worker { threads.probeIsAnswered() }
     var holds = true
     if case .addresses(_, _, let check) = worker { holds = check() }
-    let isLast = guarded.withLock { guarded in
+    let isLast = state.withLock { state in
       // A library that runs a ping twice must not end a later ping.
-      guard guarded.state.isOutstanding, guarded.state.number == number else { return false }
+      guard state.isOutstanding, state.number == number else { return false }
       lease.slot.end()
       observer_series_probe(lease.series.counts, clinux_clock_between_ns(sent, now))
-      guarded.state.isOutstanding = false
-      guarded.state.next = clinux_clock_ns() &+ Self.interval(lease.slot.suspicion)
+      state.isOutstanding = false
+      state.next = clinux_clock_ns() &+ Self.interval(lease.slot.suspicion)
       if case .threadOfLastProbe = worker {
-        guarded.state.thread = observer_thread_current()
-        guarded.state.threadUse = guarded.state.thread.map { observer_thread_use($0) } ?? 0
+        state.thread = observer_thread_current()
+        state.threadUse = state.thread.map { observer_thread_use($0) } ?? 0
       }
-      if !holds, guarded.state.wordsHold {
-        guarded.state.wordsHold = false
+      if !holds, state.wordsHold {
+        state.wordsHold = false
         observer_slot_set_addresses(lease.slot, Self.nowhere, 0)
       }
-      return guarded.state.isStopped
+      return state.isStopped
     }
     if isLast { SlotRegistry.shared.end(lease) }
   }
@@ -232,10 +214,10 @@ final class ProbedSource: Sendable {
     // A child of fork(2) has no prober thread.
     guard lease.isOurs else { return }
     prober.remove(self)
-    let isOutstanding: Bool? = guarded.withLock { guarded in
-      guard !guarded.state.isStopped else { return nil }
-      guarded.state.isStopped = true
-      return guarded.state.isOutstanding
+    let isOutstanding: Bool? = state.withLock { state in
+      guard !state.isStopped else { return nil }
+      state.isStopped = true
+      return state.isOutstanding
     }
     if case .pool(let threads) = worker { threads.end() }
     switch isOutstanding {

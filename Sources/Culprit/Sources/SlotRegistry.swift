@@ -72,6 +72,11 @@ final class SlotRegistry: Sendable {
     var threshold = Duration.seconds(4)
     var interval = Duration.seconds(1)
     var isEnabled = true
+
+    func owner(_ index: Int, generation: UInt32) -> Owner? {
+      guard owners.indices.contains(index), let owner = owners[index] else { return nil }
+      return owner.generation == generation ? owner : nil
+    }
   }
 
   static let shared = SlotRegistry()
@@ -262,9 +267,9 @@ final class SlotRegistry: Sendable {
   /// Samples the work as configured, or once an hour if `rarely`, for a stall that is only counted.
   func sample(_ index: Int, generation: UInt32, rarely: Bool) {
     state.withLock { state in
-      guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation,
-        !owner.hasStopped, let slot = slot(index)
-      else { return }
+      guard let owner = state.owner(index, generation: generation), !owner.hasStopped, let slot = slot(index) else {
+        return
+      }
       var limits = effective(owner.limits, state)
       if rarely { (limits.early_interval_ns, limits.interval_ns) = (3_600_000_000_000, 3_600_000_000_000) }
       observer_slot_limit(slot, limits)
@@ -281,9 +286,7 @@ final class SlotRegistry: Sendable {
     source: WatchedSource, claim: @Sendable () -> SectionHandler?
   )? {
     state.withLock { state in
-      guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation,
-        let handler = owner.handler
-      else { return nil }
+      guard let owner = state.owner(index, generation: generation), let handler = owner.handler else { return nil }
       return (owner.source, handler)
     }
   }
@@ -333,10 +336,8 @@ final class SlotRegistry: Sendable {
   /// `nil` if the source has been forgotten.
   func source(_ index: Int, generation: UInt32) -> WatchedSource? {
     state.withLock { state in
-      if state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation {
-        return owner.source
-      }
-      return state.former.first { $0.index == index && $0.generation == generation }?.source
+      state.owner(index, generation: generation)?.source
+        ?? state.former.first { $0.index == index && $0.generation == generation }?.source
     }
   }
 

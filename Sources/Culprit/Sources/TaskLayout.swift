@@ -1,6 +1,5 @@
 import CCulpritLinux
 import CCulpritObserver
-import Synchronization
 
 /// Offsets of a thread's current task and executor tracking in the thread-local storage of Swift's runtime.
 ///

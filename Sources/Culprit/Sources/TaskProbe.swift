@@ -1,4 +1,3 @@
-import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
@@ -59,18 +58,14 @@ final class TaskProbe: Sendable {
   }
 
   private final class Clues: Sendable {
-    private struct Seen: @unchecked Sendable {
-      // SAFETY: the fields are numbers.
-      var all: observer_task_clues?
-    }
-    private let seen = Mutex(Seen())
+    private let seen = Mutex<observer_task_clues?>(nil)
 
-    var all: observer_task_clues? { seen.withLock { $0.all } }
+    var all: observer_task_clues? { seen.withLock { $0 } }
 
     func add(_ new: observer_task_clues, isChild: Bool) {
       seen.withLock { seen in
-        guard var all = seen.all else {
-          seen.all = new
+        guard var all = seen else {
+          seen = new
           return
         }
         all.allocation &= new.allocation
@@ -80,7 +75,7 @@ final class TaskProbe: Sendable {
         if isChild { all.parent = all.parent == 0 ? new.parent : all.parent & new.parent }
         if all.kind != new.kind { all.kind = 0 }
         if all.runner != new.runner { all.runner = 0 }
-        seen.all = all
+        seen = all
       }
     }
   }

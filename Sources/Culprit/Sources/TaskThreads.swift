@@ -1,5 +1,4 @@
 import CCulpritLinux
-import CCulpritObserver
 import Glibc
 
 /// The threads that run tasks, found in the memory of all threads.

@@ -16,20 +16,6 @@ extension Watchdog.Configuration {
   /// Checks every value that can be checked without system calls.
   func validate() throws(WatchdogError) {
     let (shortest, longest) = (Self.shortestTime, WatchLimits.longestTime)
-    func check(_ name: String, _ value: Duration?, from least: Duration, to most: Duration, _ why: String = "")
-      throws(WatchdogError)
-    {
-      guard let value, value < least || value > most else { return }
-      let range = "\(why)\(least.text) to \(most.text)"
-      throw .invalidConfiguration("\(name) is \(value.text); it must be from \(range)", setting: name)
-    }
-    func check(_ name: String, _ value: Int, in range: ClosedRange<Int>, _ unit: String) throws(WatchdogError) {
-      guard !range.contains(value) else { return }
-      let expected =
-        range.upperBound == .max
-        ? "at least \(range.lowerBound)" : "from \(range.lowerBound) to \(range.upperBound)"
-      throw .invalidConfiguration("\(name) is \(value); it must be \(expected)\(unit)", setting: name)
-    }
     let threshold = sampling.threshold
     try check("sampling.threshold", threshold, from: shortest, to: longest)
     try check("sampling.hangThreshold", sampling.hangThreshold, from: threshold, to: longest, "the threshold of ")
@@ -81,6 +67,26 @@ extension Watchdog.Configuration {
     try validateMetrics()
   }
 
+  private func check(
+    _ name: String,
+    _ value: Duration?,
+    from least: Duration,
+    to most: Duration,
+    _ why: String = ""
+  ) throws(WatchdogError) {
+    guard let value, value < least || value > most else { return }
+    let range = "\(why)\(least.text) to \(most.text)"
+    throw .invalidConfiguration("\(name) is \(value.text); it must be from \(range)", setting: name)
+  }
+
+  private func check(_ name: String, _ value: Int, in range: ClosedRange<Int>, _ unit: String) throws(WatchdogError) {
+    guard !range.contains(value) else { return }
+    let expected =
+      range.upperBound == .max
+      ? "at least \(range.lowerBound)" : "from \(range.lowerBound) to \(range.upperBound)"
+    throw .invalidConfiguration("\(name) is \(value); it must be \(expected)\(unit)", setting: name)
+  }
+
   private func validateMetrics() throws(WatchdogError) {
     if let file = metrics.file {
       func refuse(_ why: String) -> WatchdogError {
@@ -93,14 +99,8 @@ extension Watchdog.Configuration {
         throw refuse("~ is not expanded: use the whole path")
       }
     }
-    let interval = metrics.interval
-    if interval < Self.shortestMetricsInterval || interval > WatchLimits.longestTime {
-      throw .invalidConfiguration(
-        "metrics.interval is \(interval.text); it must be from \(Self.shortestMetricsInterval.text) to "
-          + WatchLimits.longestTime.text,
-        setting: "metrics.interval"
-      )
-    }
+    let (shortest, longest) = (Self.shortestMetricsInterval, WatchLimits.longestTime)
+    try check("metrics.interval", metrics.interval, from: shortest, to: longest)
     if let name = metrics.labels.keys.sorted().first(where: { !PrometheusText.isLabel($0) }) {
       let own = PrometheusText.ownLabels.sorted().joined(separator: ", ")
       throw .invalidConfiguration(

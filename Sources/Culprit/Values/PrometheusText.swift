@@ -35,15 +35,8 @@ enum PrometheusText {
       text += "# TYPE \(family.name) \(family.type.rawValue)\n"
       for sample in family.samples {
         text += family.name + sample.suffix
-        let all = common + sample.labels
-        if !all.isEmpty {
-          text += "{"
-          for (index, label) in all.enumerated() {
-            if index > 0 { text += "," }
-            text += label.name + "=\"" + escaped(label.value, quotes: true) + "\""
-          }
-          text += "}"
-        }
+        let all = (common + sample.labels).map { "\($0.name)=\"\(escaped($0.value, quotes: true))\"" }
+        if !all.isEmpty { text += "{\(all.joined(separator: ","))}" }
         text += " " + number(sample.number) + "\n"
       }
     }

@@ -25,17 +25,13 @@ struct Setting: Sendable {
     limit("hang_threshold", "sampling.hangThreshold", \.sampling.hangThreshold),
     interval,
     limit("terminate_after", "lifecycle.terminateAfter", \.lifecycle.terminateAfter),
-    Setting(
-      name: "directory",
-      property: "storage.directory",
-      isLive: false,
-      form: "a path, or \(standard)",
-      set: { configuration, text in
-        configuration.storage.directory = text
-        return !text.isEmpty
-      },
-      show: { $0.storage.directory ?? "none" },
-      copy: { $0.storage.directory = $1.storage.directory }
+    plain(
+      "directory",
+      "storage.directory",
+      \.storage.directory,
+      "a path, or \(standard)",
+      parse: { text in text.isEmpty ? nil : .some(text) },
+      show: { $0 ?? "none" }
     ),
     number("directory_bytes", "storage.bytesMax", \.storage.bytesMax, "a number of bytes such as 268435456"),
     number("directory_files", "storage.filesMax", \.storage.filesMax, "a number such as 1000"),
@@ -59,17 +55,13 @@ struct Setting: Sendable {
       \.activities.expirationThreshold,
       isLive: false
     ),
-    Setting(
-      name: "while_debugged",
-      property: "sampling.whileDebugged",
-      isLive: false,
-      form: "marked or ignored",
-      set: { configuration, text in
-        configuration.sampling.whileDebugged = text == "ignored" ? .ignored : .marked
-        return text == "ignored" || text == "marked"
-      },
-      show: { $0.sampling.whileDebugged == .ignored ? "ignored" : "marked" },
-      copy: { $0.sampling.whileDebugged = $1.sampling.whileDebugged }
+    plain(
+      "while_debugged",
+      "sampling.whileDebugged",
+      \.sampling.whileDebugged,
+      "marked or ignored",
+      parse: { ["marked": .marked, "ignored": .ignored][$0] },
+      show: { $0 == .ignored ? "ignored" : "marked" }
     ),
     number("report_width", "reporting.width", \.reporting.width, "a number of characters such as 100"),
     list(
@@ -143,19 +135,7 @@ struct Setting: Sendable {
   )
 
   /// Only for files; the environment has ``Environment/switchesOff``.
-  static let enabled = Setting(
-    name: "enabled",
-    property: "isEnabled",
-    isLive: true,
-    form: truthForm,
-    set: { configuration, text in
-      guard let isEnabled = truth(text) else { return false }
-      configuration.isEnabled = isEnabled
-      return true
-    },
-    show: { $0.isEnabled ? "yes" : "no" },
-    copy: { $0.isEnabled = $1.isEnabled }
-  )
+  static let enabled = yesOrNo("enabled", "isEnabled", \.isEnabled, isLive: true)
 
   /// Selects ``Watchdog/Configuration/standardDirectory``, compared without case.
   static let standard = "standard"
@@ -225,9 +205,10 @@ struct Setting: Sendable {
   private static func yesOrNo(
     _ name: String,
     _ property: String,
-    _ path: WritableKeyPath<Configuration, Bool> & Sendable
+    _ path: WritableKeyPath<Configuration, Bool> & Sendable,
+    isLive: Bool = false
   ) -> Setting {
-    plain(name, property, path, truthForm, parse: { truth($0) }, show: { $0 ? "yes" : "no" })
+    plain(name, property, path, isLive: isLive, truthForm, parse: truth, show: { $0 ? "yes" : "no" })
   }
 
   /// Parses `name=value` separated by commas; `nil` if the form is wrong.
