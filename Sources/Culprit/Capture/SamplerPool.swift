@@ -35,14 +35,14 @@ final class SamplerPool: @unchecked Sendable {
   }
 
   /// Starts the threads and waits for their allocations, because an immediate stall might hold the allocator's lock. A
-  /// failed preparation is no error: blocked samplers of an earlier watchdog might still use resources.
+  /// missing context is no error: blocked samplers of an earlier watchdog might still use it.
   func start(
     _ control: ControlBlock,
     slots: UnsafeMutablePointer<observer_slot>,
     stalls: UnsafeMutablePointer<observer_stall>
   ) throws(WatchdogError) {
     for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
-      let isReady = Promise<Bool>()
+      let hasMemory = Promise<Bool>()
       // Created here: each thread that allocates reserves an arena.
       let created = SamplerBox(
         Sampler(
@@ -64,19 +64,18 @@ final class SamplerPool: @unchecked Sendable {
         _ = clinux_descriptor_take_own_table()
         _ = clinux_keep_root()
         // On this thread's stack, which stays resident.
-        guard clinux_context_enter() != 0, prepare(), var sampler = created.sampler.take() else {
-          isReady.fulfill(false)
-          return
-        }
+        let hasContext = clinux_context_enter() != 0
+        let isReady = hasContext && prepare()
+        guard isReady, var sampler = created.sampler.take() else { return hasMemory.fulfill(!hasContext) }
         observer_sampler_ready(sampling, UInt32(number))
-        isReady.fulfill(true)
+        hasMemory.fulfill(true)
         // From here on the thread takes no locks and does not use the runtime.
         clinux_fork_leave()
         sampler.run()
         clinux_fork_enter()
       }
       threads.withLock { $0.append(thread) }
-      _ = isReady.wait(until: .max)
+      guard hasMemory.wait(until: .max) == true || number > 0 else { throw .unsupported("out of memory") }
     }
   }
 
