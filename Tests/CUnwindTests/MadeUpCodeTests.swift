@@ -170,6 +170,30 @@ import Testing
     }
   }
 
+  @Test(
+    arguments: [
+      // Saved, beside a copy in other memory and an address relative to it.
+      [.store(.rbp, to: .rdx, 0), .point(.rax, at: .rbp, 8), .push(.rax), .push(.rbp)],
+      // No longer saved.
+      [.push(.rbp), .pop(.rcx)],
+    ] as [[MadeUpInstruction]]
+  ) func findsFramePointerOfCaller(begin: [MadeUpInstruction]) throws {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.call("framed"), .trap])
+    program.add(
+      "framed",
+      MadeUpInstruction.enter + [.set(.rdi, 128), .lower(.rsp, by: .rdi), .call("saving"), .leave, .exit]
+    )
+    program.add("saving", isDescribed: false, begin + [.set(.rbp, 0), .label("here"), .nothing, .trap])
+    var thread = MadeUpThread(program, at: "start")
+    thread.run(to: "here")
+    thread.stack[thread[.rsp] - 8] = 0
+    for unwinder in try Self.unwinders() {
+      let found = unwinder.unwind(thread.recorded())
+      #expect(found.frames == thread.frames && found.end == "outermost")
+    }
+  }
+
   @Test func forgetsCallTargetsBetweenStacks() throws {
     func thread(_ jump: MadeUpInstruction) -> MadeUpThread {
       var program = MadeUpProgram()
