@@ -164,6 +164,15 @@ extension WatchdogTests {
     for watchdog in [first, third, second] { watchdog.stop() }
   }
 
+  /// The next launch reports stalls without this note.
+  @Test func notesPrintedReportInFile() throws {
+    let watchdog = try Watchdog(saving)
+    watchdog.withSection("printed", threshold: .milliseconds(100)) { stallByWaiting(for: .milliseconds(600)) }
+    watchdog.stopPatiently()
+    let file = try read(try #require(stallFiles(in: directory).first))
+    #expect(file.recording.stalls.first?.notes.contains { $0.kind == .reported } == true)
+  }
+
   @Test func releasedWatchdogStops() throws {
     _ = try Watchdog(quick)
     var different = quick
