@@ -61,8 +61,8 @@ static bool saved_word(struct walk *walk, const struct abstract_state *state, ui
   struct unwinder *unwinder = walk->unwinder;
   for (int index = 0; index < state->cell_count; index++) {
     const struct abstract_cell *cell = &state->cells[index];
-    if (cell->where.symbol == 1 + unwinder->architecture->sp && cell->where.shift == 0 &&
-        cell->what.symbol == 1 + number && cell->what.shift == 0 && cell->what.offset == 0)
+    if (cell->where.symbol == 1 + unwinder->architecture->sp && cell->what.symbol == 1 + number &&
+        cell->what.offset == 0)
       return cunwind_word(walk, entry + (uint64_t)(int64_t)cell->where.offset, word);
   }
   return false;

@@ -88,7 +88,7 @@ private final class Inflation {
   private let input: Bytes
   private let file: MappedFile?
   private var released = 0
-  private var isUsable: Bool
+  private let isUsable: Bool
 
   init(_ input: Bytes, _ file: MappedFile?) {
     self.input = input
@@ -116,7 +116,7 @@ private final class Inflation {
     return !cursor.hasFailed && method & 0xf == 8 && (method << 8 | flags) % 31 == 0 && flags & 0x20 == 0
   }
 
-  /// Writes the next bytes of the stream to `region`. Returns `false` if the stream ends before `end`.
+  /// Writes the next bytes of the stream to `region`. Returns `false` at the stream's end.
   func fill(_ region: UnsafeMutableRawPointer, from start: Int, to end: Int) -> Bool {
     guard isUsable else { return false }
     var position = start
@@ -129,8 +129,7 @@ private final class Inflation {
       let status = CCulpritZlib.inflate(&stream, Z_NO_FLUSH)
       position += room - Int(stream.avail_out)
       if status == Z_STREAM_END || (status != Z_OK && status != Z_BUF_ERROR) || stream.avail_out > 0 {
-        isUsable = false
-        return position >= end
+        return false
       }
     }
     releaseInput()

@@ -64,7 +64,7 @@ struct UnitIndex {
         }
         units.insert(unit)
       }
-      position = max(end, position + 4)
+      position = end
     }
     return (UnitIndex(entries), units)
   }

@@ -85,6 +85,7 @@ import Testing
     // During a stall, a fault is a crash, but a signal from another process ends a hang.
     #expect(try verdict("signal 11 0\n", open: true) == .crash(signal: 11))
     #expect(try verdict("signal 6 1\n", open: true) == .fatalHang)
+    #expect(try verdict("signal 6 1\n") == .crash(signal: 6))
     #expect(try verdict("signal 6 4242\n") == .crash(signal: 6))
     // An assertion fails while another thread is stuck.
     #expect(try verdict("signal 6 4242\n", open: true) == .crash(signal: 6))

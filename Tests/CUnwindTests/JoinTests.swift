@@ -177,15 +177,21 @@ import Testing
         + [.call("middle"), .move(.rsp, by: room), .exit]
     )
     program.add("middle", [.move(.rsp, by: -room), .call("lost"), .move(.rsp, by: room), .exit])
-    // An undecodable instruction.
-    program.add("lost", isDescribed: isDescribed, [.bytes([0x0f, 0x04, 0xc0]), .exit])
+    // An undecodable instruction, and a table that needs r12. The frame contains the return address of an earlier call.
+    program.add(
+      "lost",
+      isDescribed: isDescribed,
+      rows: [0x0c, 12, 8],
+      [.call("earlier"), .move(.rsp, by: -24), .label("here"), .bytes([0x0f, 0x04, 0xc0]), .exit]
+    )
+    program.add("earlier", [.exit])
     for unwinder in try MadeUpCodeTests.unwinders() {
       for choice in 0...1 {
         var thread = MadeUpThread(program, at: "start")
         thread.run(to: "itself")
         #expect(unwinder.unwind(thread.recorded(), joins: true).frames == thread.frames)
-        thread.run(to: "lost") { _ in choice }
-        let found = unwinder.unwind(thread.recorded(), joins: true)
+        thread.run(to: "here") { _ in choice }
+        let found = unwinder.unwind(thread.recorded(known: [.rbp]), joins: true)
         #expect(found.frames == thread.frames && found.end == "outermost", "\(choice) \(found.end)")
       }
     }

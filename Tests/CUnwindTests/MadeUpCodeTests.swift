@@ -134,6 +134,66 @@ import Testing
     }
   }
 
+  /// An unwinder is entering an exception handler. Below the handler's frame, an earlier call left a return address that
+  /// looks like the caller of a second frame of this function.
+  @Test(arguments: [true, false], ["nothing", "catching", "end"])
+  func findsFrameEnteringExceptionHandler(isReplaced: Bool, decoy: String) throws {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.call("main"), .trap])
+    program.add("main", [.move(.rsp, by: -8), .call("earlier"), .call("catching"), .move(.rsp, by: 8), .exit])
+    program.add("earlier", [.move(.rsp, by: -40), .call("catching"), .move(.rsp, by: 40), .exit])
+    program.add(
+      "catching",
+      [.move(.rsp, by: -24), .branch("handler"), .call("throw"), .nothing, .label("handler"), .move(.rsp, by: 24)]
+        + [.exit, .label("end")]
+    )
+    program.add("throw", [.move(.rsp, by: -72), .call("unwind"), .trap])
+    // CFA at the stack pointer + 16, rax saved below the return address.
+    program.add("unwind", rows: [0x0e, 16, 0x80, 2], [.push(.rax), .label("handing over"), .pop(.rax), .exit])
+    var thread = MadeUpThread(program, at: "start")
+    var branches = 0
+    thread.run(to: "handing over") { _ in
+      branches += 1
+      return branches == 1 ? 1 : 0
+    }
+    var frames = thread.frames
+    frames.remove(at: 1)
+    let sp = thread[.rsp]
+    #expect(thread.stack[sp + 72].map { $0 > program["earlier"] && $0 < program["catching"] } == true)
+    #expect(thread.stack[sp + 88] == frames[1].address)
+    thread.stack[sp + 8] = frames[1].address
+    thread.stack[sp + 40] = decoy == "nothing" ? 0 : program[decoy]
+    if isReplaced { thread.stack[sp + 88] = program["handler"] }
+    for unwinder in try Self.unwinders() {
+      let found = unwinder.unwind(thread.recorded())
+      #expect(found.frames == frames && found.end == "outermost")
+    }
+  }
+
+  @Test(
+    arguments: [
+      // Saved, beside a copy in other memory and an address relative to it.
+      [.store(.rbp, to: .rdx, 0), .point(.rax, at: .rbp, 8), .push(.rax), .push(.rbp)],
+      // No longer saved.
+      [.push(.rbp), .pop(.rcx)],
+    ] as [[MadeUpInstruction]]
+  ) func findsFramePointerOfCaller(begin: [MadeUpInstruction]) throws {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.call("framed"), .trap])
+    program.add(
+      "framed",
+      MadeUpInstruction.enter + [.set(.rdi, 128), .lower(.rsp, by: .rdi), .call("saving"), .leave, .exit]
+    )
+    program.add("saving", isDescribed: false, begin + [.set(.rbp, 0), .label("here"), .nothing, .trap])
+    var thread = MadeUpThread(program, at: "start")
+    thread.run(to: "here")
+    thread.stack[thread[.rsp] - 8] = 0
+    for unwinder in try Self.unwinders() {
+      let found = unwinder.unwind(thread.recorded())
+      #expect(found.frames == thread.frames && found.end == "outermost")
+    }
+  }
+
   @Test func forgetsCallTargetsBetweenStacks() throws {
     func thread(_ jump: MadeUpInstruction) -> MadeUpThread {
       var program = MadeUpProgram()

@@ -62,6 +62,30 @@ struct RecoveredFrameTests {
     }
   }
 
+  /// A shift to the right and back aligns the address of a local variable. Its value then excludes the frame of an
+  /// earlier call. Other shifts prove nothing.
+  @Test(arguments: [(back: 4 as UInt8, isLeftBehind: true), (3, false)])
+  func locatesFrameByShiftedAddress(back: UInt8, isLeftBehind: Bool) throws {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.set(.rbx, 0), .call("outer"), .trap])
+    program.add("outer", MadeUpInstruction.enter + [.call("work"), .label("returned"), .leave, .exit])
+    // shr $4, %r12; shl $back, %r12
+    program.add(
+      "work",
+      MadeUpInstruction.enter + [.set(.rax, 256), .lower(.rsp, by: .rax), .point(.r12, at: .rbp, -40)]
+        + [.bytes([0x49, 0xc1, 0xec, 4]), .bytes([0x49, 0xc1, 0xe4, back]), .call("wait"), .leave, .exit]
+    )
+    program.add("wait", Self.stub)
+    var thread = blocked(program)
+    thread[.r12] = (thread[.r12] >> 4) << UInt64(back)
+    if isLeftBehind {
+      thread.stack[thread[.rbp] - 128] = thread.stack[thread[.rbp]]
+      thread.stack[thread[.rbp] - 120] = program["returned"]
+    }
+    let found = try unwind(thread.recorded(known: [.r12]))
+    #expect(found.frames == thread.frames && found.end == "outermost", "\(found.end)")
+  }
+
   /// Like a coroutine, the function continues on another stack and saves its frame's address there.
   @Test func findsFrameAcrossStackSwitch() throws {
     var program = MadeUpProgram()

@@ -65,8 +65,8 @@ import Testing
 
   /// The output must equal addr2line's, except for differences listed in docs/internals/symbols.md: addr2line misreads
   /// DWARF 5, and its names of inlined functions without a linkage name depend on earlier queries.
-  @Test func outputMatchesAddr2line() throws {
-    try buildProgram()
+  @Test(arguments: ["g++ -O2 -gdwarf-4", "g++ -O1"]) func outputMatchesAddr2line(compiler: String) throws {
+    try buildProgram(compiler)
     let input = try addresses(directory, count: 400).joined(separator: "\n") + "\n"
     try input.write(toFile: directory + "/addresses", atomically: true, encoding: .utf8)
     for options in [

@@ -63,6 +63,22 @@ import Testing
     }
   }
 
+  @Test func limitsThreadsInBlockedProbeClosures() throws {
+    let turnstiles = (0..<10).map { _ in Turnstile() }
+    _ = try reports { watchdog in
+      let loops = try turnstiles.enumerated().map { number, turnstile in
+        try watchdog.watchLoop(named: "stuck \(number)") { ping in
+          turnstile.pass()
+          ping()
+        }
+      }
+      #expect(clock.wait { watchdog.status.problems.contains { $0.hasPrefix("no probes in other event loops") } })
+      #expect(turnstiles.count { $0.arrived > 0 } == 8)
+      for turnstile in turnstiles { turnstile.open() }
+      for loop in loops { loop.stop() }
+    }
+  }
+
   @Test func blockedProbeClosuresDoNotDelayOtherSources() throws {
     let turnstiles = [Turnstile(), Turnstile()]
     let healthy = ClosureLoop()

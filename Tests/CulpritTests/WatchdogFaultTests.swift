@@ -164,6 +164,15 @@ extension WatchdogTests {
     for watchdog in [first, third, second] { watchdog.stop() }
   }
 
+  /// The next launch reports stalls without this note.
+  @Test func notesPrintedReportInFile() throws {
+    let watchdog = try Watchdog(saving)
+    watchdog.withSection("printed", threshold: .milliseconds(100)) { stallByWaiting(for: .milliseconds(600)) }
+    watchdog.stopPatiently()
+    let file = try read(try #require(stallFiles(in: directory).first))
+    #expect(file.recording.stalls.first?.notes.contains { $0.kind == .reported } == true)
+  }
+
   @Test func releasedWatchdogStops() throws {
     _ = try Watchdog(quick)
     var different = quick
@@ -175,18 +184,22 @@ extension WatchdogTests {
 
   @Test func startsAndStopsConcurrently() throws {
     let configuration = quick
+    let engines = Mutex<[Engine]>([])
     DispatchQueue.concurrentPerform(iterations: 8) { _ in
       // A start waits up to 10 s for another stop, so simulated time must not pass during a stop.
       clock.countingThread {
         for _ in 0..<10 {
           do {
             let watchdog = try Watchdog(configuration)
+            let engine = try #require(watchdog.engine)
+            engines.withLock { $0.append(engine) }
             watchdog.withSection("short", threshold: .seconds(1)) {}
             #expect(watchdog.stop(patience: .seconds(60)))
           } catch { Issue.record(error) }
         }
       }
     }
+    #expect(engines.withLock { $0.allSatisfy(\.hasStopped) })
     let last = try Watchdog(quick)
     #expect(last.status.mode == .watching)
     last.stop()

@@ -308,6 +308,29 @@ import Testing
     #expect(found([0, starts[3]], addresses) == others)
   }
 
+  @Test func readsLongRangeListsOfSeveralUnits() throws {
+    let list = abbreviations([(1, 0x11, false, [(0x55, 0x17)])])
+    let count: UInt64 = 1 << 16
+    let first = unit([1, 0, 0, 0, 0])
+    let second = unit(
+      ByteWriter.made { writer in
+        writer.u8(1)
+        writer.number(16 * count + 16, 4)
+      }
+    )
+    let ranges = ByteWriter.made { writer in
+      for number in 1...count + 1 {
+        if number > count { writer.number(0, 16) }
+        writer.number(2 * number, 8)
+        writer.number(2 * number + 1, 8)
+      }
+    }
+    let sections = [".debug_info": first + second, ".debug_abbrev": list, ".debug_ranges": ranges]
+    let file = try #require(try madeUpDebugInformation(sections))
+    let index = UnitIndex.fromUnits(file, except: [])
+    #expect(index.unit(at: 2) == 0 && index.unit(at: 2 * count + 2) == first.count)
+  }
+
   /// A Swift unit belongs to the module whose entry has the directory of the unit's file. Nested and imported modules
   /// do not count.
   @Test func findsModuleByUnitDirectory() throws {

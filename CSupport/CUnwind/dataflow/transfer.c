@@ -147,7 +147,7 @@ void cunwind_transfer(struct transfer *transfer, struct abstract_state *state, u
     break;
   case CODE_SHIFT_LEFT:
     value = registers[to];
-    if (value.symbol == 0 || value.shift == 0 || value.shift != operation->amount) {
+    if (value.symbol == 0 || value.shift != operation->amount) {
       set(transfer, state, address, to, unknown);
     } else {
       value.shift = 0;

@@ -33,7 +33,7 @@ static inline bool symbolic_is_entry(struct symbolic_value value, int number) {
   return value.symbol == 1 + number && value.shift == 0;
 }
 
-/* The fact that the word at address WHERE has the value WHAT. */
+/* The word at address WHERE has the value WHAT. Both are unshifted. */
 struct abstract_cell {
   struct symbolic_value where, what;
 };

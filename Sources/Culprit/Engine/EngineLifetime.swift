@@ -30,7 +30,7 @@ enum EngineLifetime {
   ) throws(WatchdogError) -> (engine: Engine, isJoined: Bool, number: UInt64) {
     let deadline = clinux_clock_ns() &+ patience
     while true {
-      let (found, isMine, isChild, number) = state.withLock { state -> (Engine?, Bool, Bool, UInt64) in
+      let (found, number, isChild) = state.withLock { state -> (Engine?, UInt64?, Bool) in
         let isChild = state.process != nil && state.process != getpid()
         // A child of fork(2) has none of the engine's threads.
         if isChild || state.process == nil {
@@ -43,16 +43,16 @@ enum EngineLifetime {
           state.process = getpid()
           state.phase = .starting
           state.last += 1
-          return (nil, true, isChild, state.last)
+          return (nil, state.last, isChild)
         case .running(let engine, let starts):
           state.phase = .running(engine, starts: starts + 1)
           state.last += 1
-          return (engine, false, false, state.last)
-        case .starting, .stopping: return (nil, false, false, 0)
+          return (engine, state.last, isChild)
+        case .starting, .stopping: return (nil, nil, isChild)
         }
       }
-      if let found { return (found, true, number) }
-      if isMine {
+      if let number {
+        if let found { return (found, true, number) }
         if isChild {
           SlotRegistry.shared.startOver()
           PosixThread.startOver()
