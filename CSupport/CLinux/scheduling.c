@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -54,8 +55,10 @@ void clinux_scheduling_prepare(pthread_attr_t *attributes) {
 }
 
 void clinux_scheduling_prepare_stack(pthread_attr_t *attributes, size_t bytes) {
+  size_t page = getauxval(AT_PAGESZ);
+  /* clinux_thread_pointer_learn_stacks expects whole pages. */
   if (least_stack)
-    pthread_attr_setstacksize(attributes, bytes + least_stack(attributes));
+    pthread_attr_setstacksize(attributes, (bytes + least_stack(attributes) + page - 1) / page * page);
 }
 
 void clinux_scheduling_settle(void) {
