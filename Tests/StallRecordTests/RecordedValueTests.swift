@@ -177,7 +177,9 @@ import Testing
       .captured, .unitOver, .threadGone, .noAnswer, .notSignalled, .requestsStuck, .noState, .untouchable,
       .handlerReplaced, .noWorker, .samplerStopped, .taskGone, .sectionLeft,
     ]
-    #expect(outcomes.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14] && outcomes == CaptureOutcome.allCases)
+    #expect(
+      outcomes.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14] && outcomes == CaptureOutcome.allCases
+    )
     for end in ends {
       #expect((end.explanation == nil) == (end == .outermost))
     }

@@ -171,7 +171,7 @@ void observer_slot_set_frame(struct observer_slot *slot) {
 bool observer_slot_has_left(const struct observer_slot *slot, uint64_t stack_pointer) {
   uint64_t frame = atomic_load_explicit(&slot->frame, memory_order_relaxed);
   const struct observer_thread *thread = observer_slot_thread(slot);
-  /* A stack pointer on another stack says nothing. */
+  /* On another stack, the stack pointer proves nothing. */
   return frame != 0 && thread && stack_pointer > frame &&
          stack_pointer < atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
 }

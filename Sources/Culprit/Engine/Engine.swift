@@ -94,7 +94,7 @@ final class Engine: Sendable {
     }
     if let missing = observer_unwind_start() { throw .unsupported(String(cString: missing)) }
     observer_lock_know_threads()
-    // This thread captures only itself. Samplers map buffers of their own.
+    // This thread captures only itself. Each sampler maps its own buffers.
     let error = observer_capture_start(16 << 10)
     guard error == 0 else { throw .unsupported(Self.captureProblem(error)) }
     guard let slots = observer_slot_table(), let stalls = observer_stall_table(),
