@@ -43,7 +43,7 @@ package struct NotedHang: Hashable, Sendable {
     return stall.source == source && abs(distance) < 2_000_000_000
   }
 
-  /// Adds a stack. `parts` are a line's values without the first two.
+  /// `parts` are a line's values without the first two.
   mutating func add(stack parts: ArraySlice<Substring>) {
     let frames = parts.dropFirst(2).compactMap { part -> StackFrame? in
       let words = part.split(separator: ":")

@@ -2,8 +2,8 @@ import CulpritStallRecord
 
 /// The analysis of a stall: a pure function of the recording.
 ///
-/// Each instant of the stall belongs to the sample nearest in time (``SampleTimes``). ``Suspects`` determines the
-/// culprit. A culprit with more time remains the culprit.
+/// ``SampleTimes`` determines the time of each sample, ``Suspects`` the culprit. A culprit with more time remains the
+/// culprit.
 extension StallReport {
   /// Analyzes `stall`. The report lacks other threads, and its functions lack final display names.
   package init(

@@ -51,10 +51,10 @@ struct Initializers {
   }
 
   /// Returns the thread that runs the initialization for which thread `id` waits in a cycle; `nil` without a cycle.
-  /// `sample` belongs to thread `id`, `work` is the stalled thread with its stack.
+  /// `sample` belongs to thread `id`, `work` to the stalled thread.
   ///
-  /// `swift_once` waits with FUTEX_LOCK_PI and retries if the kernel refuses to close a cycle (EDEADLK). The thread
-  /// therefore runs although it is in a cycle. Other initializations form a cycle only if the thread waits for itself.
+  /// `swift_once` waits with FUTEX_LOCK_PI and retries if the kernel refuses to close a cycle (EDEADLK), so the thread
+  /// runs although it is in a cycle. Other initializations form a cycle only if the thread waits for itself.
   mutating func ringHolder(of id: Int32, _ sample: Sample, work: (id: Int32, stack: Int?)) -> Int32? {
     guard let wait = wait(in: sample.stack) else { return nil }
     if wait.isForItself { return id }

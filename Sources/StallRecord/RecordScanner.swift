@@ -7,8 +7,8 @@ struct RecordScanner {
     var payload: ArraySlice<UInt8>
   }
 
-  /// Maximum number of bytes checksummed in a search for a valid record after damage. The search proceeds byte by byte.
-  /// In a malicious file, every byte could look like the start of a long record.
+  /// Maximum number of bytes checksummed in a search for a valid record after damage: in a malicious file, every byte
+  /// could look like the start of a long record.
   private static let searchBytesMax = 64 << 20
 
   var problems: [StallFileProblem] = []

@@ -1,12 +1,10 @@
-/// Constants of `.stall` files.
 enum StallFileFormat {
   static let magic = Array("CULPRIT\n".utf8)
 
-  /// The major version. Readers reject files of other major versions.
+  /// Readers reject files of other major versions.
   static let majorVersion: UInt16 = 1
 
-  /// The minor version. Readers skip additions of later versions: records of unknown kinds, and bytes at the end of
-  /// known kinds.
+  /// Readers skip additions of later versions: records of unknown kinds, and bytes at the end of known kinds.
   static let minorVersion: UInt16 = 0
 
   static let headerBytes = 16

@@ -148,7 +148,7 @@ final class DwarfFile {
   /// entries reference one long list.
   func renewRangeBudget() { rangeBudget = 1 << 16 + ranges.bytes.count + rangeLists.bytes.count }
 
-  /// Spends `count` ranges of the budget. Returns `false` for an exhausted budget.
+  /// Returns `false` for an exhausted budget.
   func spendRangeBudget(_ count: Int) -> Bool {
     rangeBudget -= count
     return rangeBudget >= 0

@@ -88,7 +88,7 @@ final class ElfImage {
     section.name == name && section.type != ElfFormat.noBits && section.type != 0
   }
 
-  /// Returns the bytes of a section; `nil` if the file lacks them.
+  /// Returns `nil` if the file lacks the bytes.
   func raw(_ section: Section) -> Bytes? {
     section.type == ElfFormat.noBits ? nil : bytes.part(section.offset, section.size)
   }

@@ -14,8 +14,8 @@ struct PerfMap {
   let path: String
   private let entries: [Entry]
 
-  /// Reads the map of the process `id`; `nil` if there is none. The file must belong to root or this process's user,
-  /// because all users can write to `/tmp`.
+  /// Reads the map of process `id`, if any. The file must belong to root or this process's user, because all users can
+  /// write to `/tmp`.
   init?(process id: Int32) {
     let path = "/tmp/perf-\(id).map"
     var information = stat()

@@ -4,7 +4,7 @@ import Glibc
 
 /// The content of a section. Compressed sections are inflated on demand.
 final class SectionContent {
-  /// The bytes. Only those before ``ready`` are readable.
+  /// Only bytes before ``ready`` are readable.
   let bytes: Bytes
   private(set) var ready: Int
   private var inflation: Inflation?

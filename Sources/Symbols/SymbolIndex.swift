@@ -19,7 +19,6 @@ struct SymbolIndex {
     var name: UInt32
     /// The offset of the name of a local symbol's source file; 0 if unknown.
     var file: UInt32 = 0
-    /// Whether the start has other, equally good names.
     var hasOtherNames = false
 
     /// Whether this name is better than `other` for an address that both cover from the same start.

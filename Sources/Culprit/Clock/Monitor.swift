@@ -3,7 +3,7 @@ import CCulpritObserver
 import CCulpritProcess
 import CCulpritUnwind
 
-/// The thread that checks every target slot on each tick. It detects stalls and determines their durations and ends.
+/// The thread that checks every target slot on each tick for stalls, their durations and ends.
 ///
 /// The monitor must keep working while every pool, the allocator, the loader and a file system are stuck. It reads only
 /// the watchdog's own memory, allocated before the start. `@_noLocks` makes the compiler reject code that could
@@ -342,7 +342,7 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Reports a hang. Returns whether the ring had space.
+  /// Returns whether the ring had space.
   @_noLocks private mutating func hang(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {

@@ -96,9 +96,8 @@ final class BlackBoxWriter: Sendable {
     }
   }
 
-  /// Records the end of the run, and returns whether everything is written by `deadline`.
-  ///
-  /// The disk has one second in any case, because a run without a recorded end counts as killed.
+  /// Records the end of the run, and returns whether everything is written by `deadline`. The disk has one second in
+  /// any case (``Watchdog/stop(patience:)``).
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
     let deadline = max(deadline, clinux_clock_ns() &+ Self.patience)

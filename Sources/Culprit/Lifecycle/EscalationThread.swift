@@ -269,5 +269,4 @@ enum EscalationRequest: UInt32 {
   case lastWords = 2
 }
 
-/// An address inside this file's code (``PageLocking``).
 func escalationCodeAnchor() -> CodeAnchor { { 4 } }

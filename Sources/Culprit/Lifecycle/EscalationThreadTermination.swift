@@ -249,5 +249,4 @@ struct WorkerPatience {
   }
 }
 
-/// An address inside this file's code (``PageLocking``).
 func terminationCodeAnchor() -> CodeAnchor { { 5 } }

@@ -10,7 +10,6 @@ final class EndingCounts: Sendable {
 
   private let counts = Mutex<[Watchdog.PreviousRun.Ending: Int]>([:])
 
-  /// Called in a child of fork(2), before its first watchdog.
   func startOver() { counts.startOver([:]) }
 
   func add(_ ending: Watchdog.PreviousRun.Ending) { counts.withLock { $0[ending, default: 0] += 1 } }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// The signal mask of a watchdog's thread while it runs application code.
 ///
-/// Threads and processes started by a handler inherit the mask. It blocks the signals that the installing thread
-/// blocked and those that the main thread blocks now: a service might block signals after the start of its watchdog.
+/// Threads and processes started by a handler inherit the mask. It blocks the signals blocked by the installing thread,
+/// and by the main thread now: a service might block signals after its watchdog's start.
 struct HandlerMask: Sendable {
   /// Time, in nanoseconds, for which the main thread's mask is cached.
   private static let mainMaskTime: UInt64 = 10_000_000

@@ -117,7 +117,7 @@ final class Handlers<Subject: Sendable>: Sendable {
     return queue
   }
 
-  /// Removes a handler. Queued calls are still made.
+  /// Queued calls are still made.
   func remove(_ queue: HandlerQueue) {
     // Handlers are released outside the lock: an object held only by a handler might call back here in its `deinit`.
     let removed = state.withLock { state -> Handler? in

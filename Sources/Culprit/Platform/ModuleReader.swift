@@ -22,7 +22,7 @@ final class ModuleReader: Sendable {
     var request: Promise<Bool>?
   }
 
-  /// Creates a reader. The thread that `reader` wakes must call ``attend()``.
+  /// The thread that `reader` wakes must call ``attend()``.
   init(reader: WakeUp) { self.reader = reader }
 
   func start() { reading.withLock { $0.modules = ProcessMap.modules() } }

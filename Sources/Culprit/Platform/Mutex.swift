@@ -1,13 +1,12 @@
 import CCulpritLinux
 
-/// A value behind a lock. Replaces the type of this name in the standard library within this module.
+/// A value behind a lock, in place of the standard library's type.
 ///
-/// The standard library's mutex records its owner by thread id, and terminates a child of fork(2) that lacks this
-/// thread. With this mutex, a lock held in the parent is free in the child (`clinux_lock.h`), but the value might be
-/// inconsistent. Code that a child can call must first check that the value belongs to this process
-/// (`clinux_process_is`).
+/// The standard library's mutex terminates a child of fork(2) that lacks the owner's thread. With this mutex, a lock
+/// held in the parent is free in the child (`clinux_lock.h`), but the value might be inconsistent. Code that a child
+/// can call must first check that the value belongs to this process (`clinux_process_is`).
 ///
-/// A guarded function must be a property of a structure, because each access to a plain function adds two thunks to it.
+/// A guarded function must be a property of a structure: each access to a plain function adds two thunks.
 struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   private struct Storage: ~Copyable {
     var lock: clinux_lock
@@ -59,7 +58,6 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
 }
 
 extension Mutex where Value: Sendable {
-  /// Replaces the value, and returns the former one.
   func exchange(_ value: Value) -> Value {
     withLock { present in
       defer { present = value }

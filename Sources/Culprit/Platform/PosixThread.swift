@@ -187,7 +187,6 @@ final class PosixThread: Sendable {
 final class OnDemandThread: Sendable {
   private let thread = Mutex<PosixThread?>(nil)
 
-  /// Starts the thread unless it has been started.
   func start(
     name: String,
     stack: PosixThread.Stack = .own,

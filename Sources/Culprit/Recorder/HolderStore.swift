@@ -13,7 +13,7 @@ struct HolderStore {
   private var skipped: [Int32: Int] = [:]
   private var strangers = 0
 
-  /// Adds `holder`. Returns whether the sample is kept.
+  /// Returns whether the sample is kept.
   mutating func add(_ holder: HolderSample, stack: Stack?) -> Bool {
     if skipped.count >= Self.threadsMax, skipped[holder.thread.id] == nil { skipped = [:] }
     // Initial counts differ between threads. With the maximum for each, every first sample would be kept.

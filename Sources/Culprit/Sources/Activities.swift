@@ -22,7 +22,6 @@ final class Activities: Sendable {
     var isStopped = false
   }
 
-  /// Called with every leaked activity.
   let leaked: Handlers<Watchdog.LeakedActivity>
   private let limit: Int
   private let limiter: Mutex<ReportLimiter>

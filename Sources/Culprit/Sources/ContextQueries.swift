@@ -108,7 +108,7 @@ final class ContextQueries: Sendable {
     }
   }
 
-  /// Drops all queries. Does not wait for running ones.
+  /// Does not wait for running queries.
   func stop() {
     // Released outside the lock: an object held only by a query might call back here in its `deinit`.
     withExtendedLifetime(queries.exchange([])) {}

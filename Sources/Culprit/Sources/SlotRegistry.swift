@@ -4,7 +4,7 @@ import CulpritReports
 import CulpritStallRecord
 import Synchronization
 
-/// The owners of the target slots. The process has one registry, like the slots themselves.
+/// The owners of the target slots. The process has one registry.
 ///
 /// A loop can outlive its watchdog and mark its slot, which must not be leased again. A child of fork(2) begins with an
 /// empty registry, in which leases of the parent have no effect and take no lock.
@@ -83,7 +83,6 @@ final class SlotRegistry: Sendable {
 
   private let state = Mutex(State())
 
-  /// Called in a child of fork(2), before its first watchdog.
   func startOver() { state.startOver(State()) }
 
   /// Attaches the slots to the monitor of `control` and clears the stall states of an earlier watchdog. Must be called
@@ -276,7 +275,6 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Sets the handler for a work item that passes its threshold.
   func onStall(of lease: Lease, _ handler: @escaping @Sendable () -> SectionHandler?) {
     guard lease.isOurs else { return }
     state.withLock { if owns(lease, $0) { $0.owners[lease.index]?.handler = handler } }

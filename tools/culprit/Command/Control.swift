@@ -86,7 +86,6 @@ func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
   return paths
 }
 
-/// A connection to the control socket of a process.
 private struct ControlSocket: ~Copyable {
   /// The process's name in messages.
   let name: String

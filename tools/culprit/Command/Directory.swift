@@ -77,7 +77,7 @@ struct Expansion {
   }
 }
 
-/// Prints the runs of a directory. Returns whether everything could be read.
+/// Returns whether everything could be read.
 func printRuns(_ path: String) -> Bool {
   do {
     let inventory = try Inventory(path: path)

@@ -4,7 +4,6 @@ import CulpritReports
 import CulpritStallRecord
 import Glibc
 
-/// The version printed by `--version`.
 let toolVersion = "0.1.0"
 
 let output = CommandOutput(command: "culprit") { Progress.shared.makeRoom($0, $1) }
@@ -17,7 +16,6 @@ struct InputError: Error, CustomStringConvertible {
   /// Creates an error for the file at `path`. An empty path is shown as `""`.
   init(_ path: String, _ reason: String) { description = "\(path.isEmpty ? "\"\"" : path): \(reason)" }
 
-  /// Creates an error for an error number.
   init(_ path: String, _ error: Int32) { self.init(path, String(cString: strerror(error))) }
 }
 
@@ -81,7 +79,6 @@ private func readStallFile(_ path: String, isFound: Bool, _ extent: StallFile.Ex
   return try file.get()
 }
 
-/// The result of reading a file.
 struct FileResult<Output> {
   var output: Output?
   var problems: [String] = []

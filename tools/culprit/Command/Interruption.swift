@@ -18,8 +18,8 @@ enum Interruption {
   private static let temporaries = Mutex<[String: Temporary]>([:])
   private static let hasArrived = Atomic<Bool>(false)
   private static let isAwaited = Atomic<Bool>(false)
-  /// Sent by the command to itself at its end. The kernel delivers the lowest pending signal number first (signal(7)).
-  /// The arrival of this signal proves that no other awaited signal is pending.
+  /// Sent by the command to itself at its end. Its arrival proves that no other awaited signal is pending: the kernel
+  /// delivers the lowest number first (signal(7)).
   private static let endSignal = __libc_current_sigrtmin()
   // SAFETY: a semaphore is thread-safe, and it is never destroyed.
   nonisolated(unsafe) private static let endSignalArrived = {

@@ -96,7 +96,7 @@ final class Progress: Sendable {
     _ = bytes.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 
-  /// Draws the line. Returns whether to draw again.
+  /// Returns whether to draw again.
   private func draw() -> Bool {
     state.withLock { state in
       guard !state.hasEnded else { return false }

@@ -86,7 +86,6 @@ struct Stalls: Sendable {
   struct FileResult {
     var isWhole = true
     var fileCount = 0
-    /// Values present in the files, for the error when no stall matches.
     var available = AvailableValues()
     var chosenCount = 0
     private var exported: Set<[String]> = []
@@ -192,8 +191,8 @@ struct Stalls: Sendable {
     return time
   }
 
-  /// Reads `files` and calls `make` for each on several threads. Passes the results to `use` in order. Prints problems
-  /// to standard error.
+  /// Calls `make` for each of `files` on several threads, and `use` with the results in order. Prints problems to
+  /// standard error.
   ///
   /// `withThreads` adds the other threads, which take most of the time for symbolization. Without `store`, stalls
   /// contain only the selection of samples for reports. `noteEmpty` gets the names of files without stalls.

@@ -121,7 +121,6 @@ private func resolve(
   return isRead && isWritten
 }
 
-/// Returns the file that contains the addresses.
 private func file(_ parsed: OptionTable.Arguments, _ search: DebugSearch) throws -> String? {
   if let path = parsed.value("exe") {
     guard !parsed.has("build-id") else { throw UsageError("-e and --build-id exclude each other") }

@@ -63,10 +63,9 @@ struct Table {
   }
 }
 
-/// Returns the number with its noun, as in "12 stalls".
+/// As in "12 stalls".
 func counted(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 
-/// Limits a name to 60 characters.
 func shortened(_ name: String) -> String { FunctionName.fitted(name, to: 60) }
 
 extension StallReport.TextStyle {

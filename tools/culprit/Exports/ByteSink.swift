@@ -18,7 +18,7 @@ package final class ByteSink {
     if pending.count >= Self.pieceBytes { try flush() }
   }
 
-  /// Writes a JSON array. `text` returns the JSON text of an element.
+  /// `text` returns the JSON text of an element.
   func writeArray<Element>(_ elements: some Sequence<Element>, _ text: (Element) -> String) throws {
     try write("[")
     var isFirst = true

@@ -33,11 +33,10 @@ final class ExportedRecording {
   }
 }
 
-/// An exported stall and its analysis.
 struct ExportedStall {
   let recording: ExportedRecording
   let profile: StallProfile
-  /// The report; `nil` for formats without blame.
+  /// `nil` for formats without blame.
   let blame: StallReport?
 
   var stall: Stall { profile.stall }
@@ -73,6 +72,6 @@ struct ExportedStall {
     return label.isEmpty ? nil : printable(label)
   }
 
-  /// The culprit's name; `nil` if no function is to blame.
+  /// `nil` if no function is to blame.
   var culprit: String? { blame?.culprit.map { visible($0.function.name) } }
 }

@@ -32,7 +32,6 @@ struct FirefoxMarkers {
     return table.text
   }
 
-  /// Schemas for the display of markers.
   static var schema: [String] {
     [
       schema(

@@ -1,12 +1,11 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// Writes the OpenTelemetry profiles signal in protobuf. `ProfilesData` has the same encoding as
-/// `ExportProfilesServiceRequest`.
+/// Writes the OpenTelemetry profiles signal in protobuf. `ProfilesData` is encoded like `ExportProfilesServiceRequest`.
 ///
-/// Uses the format of opentelemetry-proto 1.9.0 to 1.11.0
-/// (`opentelemetry/proto/profiles/v1development/profiles.proto`). Each stall is one or several `ResourceProfiles` with
-/// the profiles of its threads. The dictionary is written in pieces, which protobuf readers merge.
+/// Uses opentelemetry-proto 1.9.0 to 1.11.0 (`opentelemetry/proto/profiles/v1development/profiles.proto`). Each stall
+/// is one or several `ResourceProfiles` with the profiles of its threads. The dictionary is written in pieces, which
+/// protobuf readers merge.
 ///
 /// A message's length precedes the message, so each profile is completely in memory. Threads with very many samples are
 /// split into consecutive profiles.
@@ -75,7 +74,6 @@ struct OTLPWriter: ExportWriter {
     }
   }
 
-  /// Maximum number of samples in a profile.
   private static let samplesMax = 32 << 10
 
   private let sink: ByteSink

@@ -2,9 +2,9 @@ import CulpritBlame
 import CulpritStallRecord
 
 protocol PlaceEncoding {
-  /// Adds `location` to `message`. Numbers start at 1.
+  /// Numbers start at 1.
   func add(_ location: ProfilePlaces.Location, _ number: UInt64, to message: inout ProtobufMessage)
-  /// Adds `function` to `message`. Numbers start at 1.
+  /// Numbers start at 1.
   func add(_ function: ProfilePlaces.Function, _ number: UInt64, to message: inout ProtobufMessage)
 }
 

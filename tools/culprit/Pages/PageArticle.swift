@@ -24,7 +24,7 @@ struct PageArticle {
     return report.verdict == .noStacks ? "No stack was captured" : "No single culprit"
   }
 
-  /// Returns the article. `key` must be unique in the page.
+  /// `key` must be unique in the page.
   func markup(_ number: Int, key: String) -> String {
     let sections = [words.contenders, words.timeline, words.workers] + words.circumstances
     let evidence = [words.otherThreads, words.observed, words.notes]

@@ -45,7 +45,6 @@ struct PageProfile {
   /// The duration in nanoseconds.
   var duration: UInt64 { profile.duration }
 
-  /// Writes the profile to `out` in pieces.
   mutating func write(to out: ([UInt8]) throws -> Void) throws {
     for track in profile.tracks {
       for segment in track.segments {
