@@ -132,6 +132,11 @@ import Testing
       let report = try culprit(["report", "\(process.id)"])
       #expect(report.status == 0 && report.out.contains("event loop \"http\""), "\(report.out)\(report.error)")
       #expect(report.out.contains("hangUnderSystemd"), "\(report.out)")
+
+      kill(process.id, SIGSTOP)
+      let recorded = try culprit(["report", "\(process.id)"])
+      #expect(recorded.status == 0 && recorded.error.contains("; its watchdog recorded:"), "\(recorded.error)")
+      #expect(recorded.out.contains("hangUnderSystemd"), "\(recorded.out)")
     }
   }
 
@@ -150,7 +155,7 @@ import Testing
           .contains { (try? String(contentsOfFile: "\(runs)/\($0)", encoding: .utf8))?.contains("\nstack ") ?? false }
       }
       let report = try culprit(["report", "\(process.id)"])
-      #expect(report.status == 0 && report.error.contains("; its watchdog noted:"), "\(report.error)")
+      #expect(report.status == 0 && report.error.contains("; its watchdog recorded:"), "\(report.error)")
       #expect(report.out.contains("workload_hold_in_malloc"), "\(report.out)")
     }
   }

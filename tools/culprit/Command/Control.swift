@@ -20,9 +20,9 @@ let dumpTable = OptionTable(
   operands: .anything,
   epilogue: """
     The process must have been started with CULPRIT_CONTROL=yes by the same user; root can query every process.
-    For a process in a container, PID is its process ID in the PID namespace of the command. The process needs its
-    allocator to symbolize its stacks. If the allocator is locked, culprit report PID prints the stalls that the
-    watchdog noted in the stall directory.
+    For a process in a container, PID is its process ID in the PID namespace of the command. The process symbolizes its
+    stacks itself. If it is too busy for that, or its allocator is locked, culprit report PID prints the stalls that the
+    watchdog recorded in the stall directory.
     """,
   examples: """
     $ culprit dump 4242
@@ -55,11 +55,11 @@ func process(namedBy operands: [String]) -> Int32? {
 }
 
 /// Returns paths of unnamed files with the stalls under way in process `id`. If the process does not answer, returns
-/// the stalls that its watchdog noted in the stall directory without allocating memory.
+/// the stalls without an end that its watchdog recorded in the stall directory.
 func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
   let socket = try ControlSocket(of: id)
   let patience: UInt64 = 10
-  var stalls: [[UInt8]] = []
+  var (paths, stalls): ([String], [[UInt8]]) = ([], [])
   if var rest = try socket.ask("stalls", within: patience)?[...] {
     while !rest.isEmpty {
       let digits = rest.prefix { $0 != UInt8(ascii: "\n") }
@@ -71,11 +71,10 @@ func stallsUnderWay(in id: Int32) throws(InputError) -> [String] {
       rest = rest.dropFirst(count)
     }
   } else {
-    stalls = socket.notedStalls
-    if stalls.isEmpty { throw InputError(description: socket.silence(patience)) }
-    output.error("\(socket.silence(patience)); its watchdog noted:")
+    (paths, stalls) = socket.recordedStalls
+    if paths.isEmpty, stalls.isEmpty { throw InputError(description: socket.silence(patience)) }
+    output.error("\(socket.silence(patience)); its watchdog recorded:")
   }
-  var paths: [String] = []
   for bytes in stalls {
     let descriptor = OverflowFile.open()
     guard descriptor >= 0 else { throw InputError("a temporary file", errno) }
@@ -98,7 +97,7 @@ private struct ControlSocket: ~Copyable {
 
   /// The message about a missing answer.
   func silence(_ seconds: UInt64) -> String {
-    "\(name): no answer within \(seconds) s; a thread might hold the lock of its allocator"
+    "\(name): no answer within \(seconds) s; it is stopped or busy, or a thread holds the lock of its allocator"
   }
 
   /// Sends `request`. Returns the answer, or `nil` if none arrives within `seconds`.
@@ -128,11 +127,12 @@ private struct ControlSocket: ~Copyable {
     return Array(answer.dropFirst())
   }
 
-  /// Stall files for the stalls that the watchdog noted because the recorder could not record them.
-  var notedStalls: [[UInt8]] {
+  /// The paths of the files of stalls without an end, and contents of files for stalls that the watchdog only noted,
+  /// because the recorder could not record them.
+  var recordedStalls: (paths: [String], noted: [[UInt8]]) {
     let parts = path.split(separator: "/", omittingEmptySubsequences: false)
     // The process ID in the process's own PID namespace.
-    guard let own = parts.last?.split(separator: "-").dropFirst().first else { return [] }
+    guard let own = parts.last?.split(separator: "-").dropFirst().first else { return ([], []) }
     let box = BlackBoxDirectory(path: parts.dropLast().joined(separator: "/"))
     let records = ((try? box.names(["-\(own).run"])) ?? [])
       .compactMap { name -> RunRecord? in
@@ -140,7 +140,16 @@ private struct ControlSocket: ~Copyable {
         defer { close(file) }
         return box.recordAndState(file).flatMap { $0.isRunning ? $0.record : nil }
       }
-    return records.flatMap(\.filesOfNotedHangs).map(\.bytes)
+    var (paths, noted): ([String], [[UInt8]]) = ([], [])
+    for record in records {
+      let open = box.stalls(of: record).saved.filter(\.isOpen).map(\.name)
+      let stalls = open.compactMap { box.stall($0) }.flatMap(\.recording.stalls)
+      paths += open.map { "\(box.path)/\($0)" }
+      for (hang, file) in zip(record.hangs, record.filesOfNotedHangs) where !stalls.contains(where: hang.isNote(of:)) {
+        noted.append(file.bytes)
+      }
+    }
+    return (paths, noted)
   }
 
   /// Connects to the socket of process `id`, found in its network namespace.
