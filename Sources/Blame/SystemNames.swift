@@ -4,8 +4,10 @@ enum SystemNames {
     "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "RegexBuilder", "Synchronization", "Observation",
     "Distributed", "Dispatch", "Foundation", "FoundationEssentials", "FoundationInternationalization",
     "FoundationNetworking", "FoundationXML", "CoreFoundation", "Glibc", "Musl", "Cxx", "CxxStdlib", "XCTest", "Testing",
-    "Culprit", "CulpritReports", "CulpritStallRecord", "CulpritSymbols", "CulpritBlame", "CulpritBlackBox", "__C",
-    "SwiftShims", "SwiftOnoneSupport", "_Builtin_float", "_Differentiation", "_FoundationCollections",
+    "Culprit", "CulpritReports", "CulpritStallRecord", "CulpritSymbols", "CulpritBlame", "CulpritBlackBox",
+    "CulpritHummingbird", "CulpritLogging", "CulpritMetrics", "CulpritNIO", "CulpritServiceLifecycle", "CulpritTesting",
+    "CulpritTracing", "CulpritVapor", "__C", "SwiftShims", "SwiftOnoneSupport", "_Builtin_float", "_Differentiation",
+    "_FoundationCollections",
     "_Volatile", "Runtime",
   ]
 
