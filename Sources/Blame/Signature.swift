@@ -34,9 +34,11 @@ package enum Signature {
   private static func name(_ frame: ResolvedFrame) -> String { frame.function.map(withoutNumbers) ?? "" }
 
   /// Removes compiler-assigned numbers: "closure #2 in load()" becomes "closure in load()", `{lambda(int)#1}` becomes
-  /// `{lambda(int)}`, `main::$_0` becomes `main::$_`.
+  /// `{lambda(int)}`, `main::$_0` becomes `main::$_`. Closures in top-level code differ only by their numbers.
   static func withoutNumbers(_ name: String) -> String {
-    guard name.utf8.contains(where: { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "$") }) else { return name }
+    guard name.utf8.contains(where: { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: "$") }),
+      !name.hasSuffix(" in top-level code")
+    else { return name }
     var kept = ""
     var rest = Substring(name)
     while let character = rest.popFirst() {

@@ -104,6 +104,7 @@ import Testing
     ("shop::find::{closure#0}", "shop::find::{closure}"), ("run()::$_0::operator()", "run()::$_::operator()"),
     ("operator#", "operator#"), ("a # b", "a # b"), ("Cache<8>.get(_:)", "Cache<8>.get(_:)"),
     ("sha256", "sha256"), ("", ""),
+    ("closure #1 in closure #14 in top-level code", "closure #1 in closure #14 in top-level code"),
   ])
   func removesCompilerNumbers(name: String, kept: String) {
     #expect(Signature.withoutNumbers(name) == kept)
