@@ -172,7 +172,7 @@ import Testing
 
   @Test(
     arguments: [
-      // Saved, beside a copy in other memory and an address relative to it.
+      // Saved. Other memory has a copy, and another register an address relative to it.
       [.store(.rbp, to: .rdx, 0), .point(.rax, at: .rbp, 8), .push(.rax), .push(.rbp)],
       // No longer saved.
       [.push(.rbp), .pop(.rcx)],
