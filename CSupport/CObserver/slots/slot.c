@@ -158,8 +158,12 @@ void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t 
 
 void observer_slot_set_frame(struct observer_slot *slot) {
   const struct observer_thread *thread = observer_thread_current();
-  uint64_t low = (uint64_t)(uintptr_t)__builtin_frame_address(0), frame = low;
+  uint64_t frame = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+  uint64_t low = thread ? atomic_load_explicit(&thread->stack_low, memory_order_relaxed) : 0;
   uint64_t high = thread ? atomic_load_explicit(&thread->stack_high, memory_order_relaxed) : 0;
+  /* From a coroutine's stack, a wrong frame pointer could lead to unmapped memory. */
+  if (low == 0 || frame < low)
+    frame = 0;
   for (int level = 0; level < OBSERVER_FRAMES_UP && frame != 0; level++) {
     /* Code without frame pointers uses the register for other values. */
     uint64_t caller = frame % 8 == 0 && frame + 16 <= high ? *(const uint64_t *)(uintptr_t)frame : 0;
