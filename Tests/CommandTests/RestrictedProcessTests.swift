@@ -53,13 +53,17 @@ import Testing
     #expect(outcome.error.contains(/culprit: section "computing" was stuck for \d+\./), "\(outcome)")
   }
 
-  /// EAGAIN can also mean a limit of threads, so the message must show the memory limits.
+  /// EAGAIN can also mean a limit of threads, so the message must show the memory limits. Which limit leaves memory for
+  /// everything but a thread depends on the machine. Under other limits the Swift runtime itself can end the process.
   @Test func reportsLackOfThreadMemory() throws {
-    let all = try stride(from: 8, through: 40, by: 2).flatMap { try lines(["address-space:\($0)"]) }
-    let line = try #require(all.first { $0.hasPrefix("refused: cannot start a thread") }, "\(all)")
+    var refused: String?
+    for limit in stride(from: 8, through: 40, by: 2) where refused == nil {
+      let outcome = try run("restricted-process", ["address-space:\(limit)"])
+      if outcome.out.hasPrefix("refused: cannot start a thread") { refused = outcome.out }
+    }
+    let line = try #require(refused)
     #expect(line.hasPrefix("refused: cannot start a thread: Resource temporarily unavailable; "), "\(line)")
-    #expect(line.hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336"), "\(line)")
-    #expect(all.allSatisfy { $0.hasPrefix("refused: ") || $0 == "started" }, "\(all)")
+    #expect(line.hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336\n"), "\(line)")
   }
 
   /// A watchdog must start within the address space given in docs/deploying.md, if the allocator has one arena.
