@@ -163,13 +163,10 @@ void clinux_task_set_name(const char *name) {
   pthread_setname_np(pthread_self(), kept);
 }
 
-static int open_schedule(void) {
-  return (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC, 0);
-}
-
 struct clinux_descriptor clinux_task_open_schedule(void) {
   int saved_errno = errno;
-  struct clinux_descriptor schedule = clinux_descriptor_keep(open_schedule());
+  struct clinux_descriptor schedule = clinux_descriptor_keep(
+      (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC, 0));
   errno = saved_errno;
   return schedule;
 }
@@ -192,14 +189,13 @@ static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
   return numbers[2] > 0 ? numbers[1] : UINT64_MAX;
 }
 
-uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule) {
+uint64_t clinux_task_starved_ns(struct clinux_descriptor *schedule) {
   int saved_errno = errno;
-  bool is_ours = clinux_descriptor_is_ours(&schedule);
-  /* If the service has closed SCHEDULE, each call opens the file again. */
-  struct clinux_descriptor opened = is_ours ? schedule : clinux_descriptor_keep(open_schedule());
-  uint64_t turns, waited = read_run_delay(opened.number, &turns);
-  if (!is_ours)
-    clinux_descriptor_close(&opened);
+  /* The service might have closed the file. The file opened instead stays open: close(2) could close a file of the
+   * service that has got the number meanwhile. */
+  if (!clinux_descriptor_is_ours(schedule))
+    clinux_descriptor_replace(schedule, clinux_task_open_schedule());
+  uint64_t turns, waited = read_run_delay(schedule->number, &turns);
   errno = saved_errno;
   return waited == UINT64_MAX ? 0 : waited;
 }

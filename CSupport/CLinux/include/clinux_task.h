@@ -34,8 +34,9 @@ CLINUX_NO_LOCKS size_t clinux_task_read_status(int32_t tid, char *text, size_t s
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_schedule(void);
 
 /* Returns the nanoseconds that the calling thread, which opened SCHEDULE, has waited for a CPU while runnable
- * (Documentation/scheduler/sched-stats.rst); 0 if unknown. Async-signal-safe: yes. Threads: the monitor. */
-CLINUX_NO_LOCKS uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule);
+ * (Documentation/scheduler/sched-stats.rst); 0 if unknown. Opens SCHEDULE again if the service has closed it.
+ * Async-signal-safe: yes. Threads: the monitor. */
+CLINUX_NO_LOCKS uint64_t clinux_task_starved_ns(struct clinux_descriptor *schedule);
 
 /* Returns the nanoseconds that thread TID has waited for a CPU while runnable; UINT64_MAX if unknown. Sets *TURNS to
  * the number of times the thread got a CPU; 0 if unknown. Async-signal-safe: yes. Threads: a sampler. */

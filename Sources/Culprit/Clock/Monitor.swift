@@ -77,7 +77,7 @@ struct Monitor: ~Copyable {
     // A monitor that waits for a CPU also ticks late, but its waiting time counts: the process is running.
     var schedule = clinux_task_open_schedule()
     defer { clinux_descriptor_close(&schedule) }
-    var starved = clinux_task_starved_ns(schedule)
+    var starved = clinux_task_starved_ns(&schedule)
     lastTick = clinux_clock_ns()
     while true {
       let seen = observer_control_begin_tick(control)
@@ -85,7 +85,7 @@ struct Monitor: ~Copyable {
       let isStopping = observer_control_stopping(control)
       let now = clinux_clock_ns()
       let starvedBefore = starved
-      starved = clinux_task_starved_ns(schedule)
+      starved = clinux_task_starved_ns(&schedule)
       allowed &+= min(clinux_clock_between_ns(starvedBefore, starved), Self.longestStarved)
       let tick = WorkItemTracker.Tick(now: now, last: lastTick, allowed: allowed)
       let wait = check(tick)
