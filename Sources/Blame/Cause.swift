@@ -79,7 +79,7 @@ package enum Work: Hashable, Sendable {
       switch self {
       case .allocation: "allocating memory"
       case .deallocation: "freeing memory"
-      case .text: "text"
+      case .text: "text operations"
       case .json: "JSON"
       case .codable: "encoding and decoding"
       case .regularExpressions: "regular expressions"

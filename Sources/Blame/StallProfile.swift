@@ -39,7 +39,7 @@ package struct StallProfile {
     log: SampleLog? = nil,
     store: (any OverflowStore)? = nil
   ) {
-    var (stall, log) = (observed.namingPoolThreads, log ?? SampleLog(observed.samples))
+    var (stall, log) = (observed, log ?? SampleLog(observed.samples))
     if stall.source.kind == .pool, !log.namesThreads {
       stall = PoolOccupants.observed(stall, stacks.recorded, stacks.resolve)
       log = SampleLog(stall.samples)

@@ -10,7 +10,7 @@ package struct EventText: Sendable {
 
   /// Creates the text. Formatting is deferred, because thousands of events can occur at once.
   package init(_ stall: Stall, of process: ObservedProcess?, isHang: Bool) {
-    (source, thread, start) = (stall.source, stall.namingPoolThreads.thread, stall.began)
+    (source, thread, start) = (stall.source, stall.thread, stall.began)
     (threshold, age) = (stall.threshold, stall.duration)
     self.process = process
     self.isHang = isHang

@@ -22,7 +22,7 @@ package struct ReportBuilder {
 
   package func analysis(of stall: Stall) -> StallReport {
     StallReport(
-      of: stall.namingPoolThreads,
+      of: stall,
       in: recording,
       rules: rules,
       architecture: architecture,
@@ -64,7 +64,6 @@ package struct ReportBuilder {
   }
 
   package func dump(_ all: AllThreads, _ work: [WorkUnderWay], at time: WallTime) -> ProcessDump {
-    let all = all.namingPoolThreads
     // Work without a thread is grouped like threads, with its index as the thread ID.
     let waiting = work.indices.filter { work[$0].threadID == 0 }
       .map { place in
@@ -106,7 +105,7 @@ package struct ReportBuilder {
   }
 
   package func threads(of all: AllThreads) -> ThreadsReport {
-    var threads = groups(of: all.namingPoolThreads)
+    var threads = groups(of: all)
     threads.rename(FunctionNames(threads.groups.flatMap(\.functions).compactMap(\.frame)))
     return threads
   }

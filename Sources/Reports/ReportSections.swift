@@ -250,7 +250,8 @@ package struct ReportSections: Sendable {
     }
     if task.ready > .zero {
       parts.append(
-        "ready for \(Formatting.duration(task.ready)) without a thread: these stacks show the work that ran meanwhile"
+        "ready for \(Formatting.duration(task.ready)), waiting for an actor or a thread: these stacks show the work that "
+          + "ran meanwhile"
       )
     }
     return ReportSection("TASK", [parts.joined(separator: "; ")])

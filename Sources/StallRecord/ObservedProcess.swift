@@ -38,10 +38,21 @@ package struct ObservedProcess: Hashable, Sendable {
 
 package struct ObservedThread: Hashable, Sendable {
   package var id: Int32
+  /// The kernel's name, or ``poolName``.
   package var name: String
 
   package init(id: Int32, name: String) {
     self.id = id
-    self.name = name
+    self.name = Self.poolLabels.contains(name) ? Self.poolName : name
   }
+
+  /// The name of a thread in libdispatch's pool, which also runs Swift tasks.
+  private static let poolName = "pool thread"
+
+  /// The names of these threads in the kernel, which stores the last 15 characters of a global queue's label.
+  private static let poolLabels = Set(
+    ["maintenance", "background", "utility", "default", "user-initiated", "user-interactive"]
+      .flatMap { ["com.apple.root.\($0)-qos", "com.apple.root.\($0)-qos.overcommit"] }
+      .map { String($0.suffix(15)) }
+  )
 }

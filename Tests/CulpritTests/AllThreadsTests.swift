@@ -69,7 +69,7 @@ extension WatchdogTests {
     #expect(report.raw.stall.cost.fromOutside + report.raw.stall.cost.bySignal >= others.threads.count + samples / 2)
     let file = try read(try #require(stallFiles(in: directory).first))
     #expect(file.problems.isEmpty)
-    let saved = file.recording.stalls.first?.namingPoolThreads
+    let saved = file.recording.stalls.first
     #expect(saved?.others?.threads.map(\.thread) == others.threads.map(\.thread))
     #expect(file.recording.stalls.first?.cost == report.raw.stall.cost)
   }

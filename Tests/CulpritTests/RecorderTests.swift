@@ -45,7 +45,9 @@ private final class Recorded {
       settings: ReportSettings(Watchdog.Configuration()),
       pending: PendingReports(),
       deliverEvent: { [outcome] event in
-        let samples = event.report()?.raw.stall.samples.count ?? -1
+        let report = event.report()
+        #expect((report?.hang != nil) == event.isHang)
+        let samples = report?.raw.stall.samples.count ?? -1
         outcome.events.withLock { $0.append((event.isHang, samples, event.age)) }
       },
       notes: { [StallNote(.context, title: "a", text: "b")] },

@@ -56,7 +56,7 @@ import Testing
     #expect(file.recording.stalls.first?.notes.contains { $0.kind == .reported } == true)
     // Removes the stack numbers, which can differ between file and memory, and the file's delivery note.
     func unnumbered(_ stall: Stall?) -> Stall? {
-      var stall = stall?.namingPoolThreads
+      var stall = stall
       stall?.notes.removeAll { $0.kind == .reported }
       stall?.samples = []
       for index in stall?.others?.threads.indices ?? 0..<0 { stall?.others?.threads[index].stack = nil }

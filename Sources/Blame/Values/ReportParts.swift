@@ -206,7 +206,7 @@ extension StallReport {
 
     /// The time suspended at an `await`.
     public var suspended: Duration { suspendedSeconds.duration }
-    /// The time ready to run, waiting for a thread. Its stacks show the work that ran meanwhile.
+    /// The time ready to run, waiting for an actor or a thread. Its stacks show the work that ran meanwhile.
     public var ready: Duration { readySeconds.duration }
   }
 

@@ -345,11 +345,14 @@ final class Recorder: Sendable {
       let others = overlapNotes(box, state, at: head.time_ns) + meanwhileNotes(box, state, at: head.time_ns)
       for note in others { box.item.add(note) }
     case OBSERVER_EVENT_HANG.rawValue:
-      guard let box = state.items[index], var stall = box.item.stall else { return }
-      stall.duration = Duration(wholeNanoseconds: head.age_ns)
+      guard let box = state.items[index], box.item.stall != nil else { return }
+      let age = Duration(wholeNanoseconds: head.age_ns)
       box.counts.hang()
-      deliverEvent(StallEvent(box.item.soFar(stall, process: process), stall, isHang: true, settings))
-      box.item.add(StallNote(.hang, time: stall.duration))
+      box.item.add(StallNote(.hang, time: age))
+      if var stall = box.item.stall {
+        stall.duration = age
+        deliverEvent(StallEvent(box.item.soFar(stall, process: process), stall, isHang: true, settings))
+      }
       // A hang might never end, so its file receives the symbol names now.
       if let file = box.item.file, let recording = box.item.finished(process: process) { name(recording, file) }
     case OBSERVER_EVENT_GOES_ON.rawValue:

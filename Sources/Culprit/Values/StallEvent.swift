@@ -23,7 +23,7 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   /// `soFar` makes the report from the samples taken so far.
   init(_ stall: Stall, of process: ObservedProcess?, isHang: Bool, soFar: @escaping @Sendable () -> StallReport?) {
     source = StallReport.Source(stall.source)
-    thread = StallReport.Thread(stall.namingPoolThreads.thread)
+    thread = StallReport.Thread(stall.thread)
     began = StallReport.Timestamp(stall.began)
     threshold = stall.threshold
     age = stall.duration
