@@ -18,7 +18,7 @@ func benchIdle(_ figures: Figures) throws {
   figures.print("idle.rss_watched", with, "MiB")
   figures.print("idle.rss_unwatched", without, "MiB")
   figures.print("idle.rss_delta", with - without, "MiB", in: -1...4)
-  figures.print("idle.reserved_delta", watched.reservedMiB() - unwatched.reservedMiB(), "MiB", in: 0...128)
+  figures.print("idle.reserved_delta", watched.reservedMiB() - unwatched.reservedMiB(), "MiB", in: 0...64)
 }
 
 /// A running service to measure.
