@@ -78,6 +78,18 @@ import Testing
     }
   }
 
+  /// A probe becomes work under way at an eighth of its threshold.
+  @Test func dumpsProbeOfStuckPool() throws {
+    let environment = ["CULPRIT_CONTROL": "yes", "CULPRIT_DIRECTORY": directory]
+    try withProcess(["control", "0", "1", "pool"], environment) { process in
+      var text = ""
+      for _ in 0..<1000 where !text.contains("thread pool \"") {
+        text = try culprit(["dump", "--width=200", "\(process.id)"]).out
+      }
+      #expect(text.contains("1 work item ready, without a thread\n"), "\(text)")
+    }
+  }
+
   @Test func refusesWithOneSentence() throws {
     try withProcess(["control", "0"], ["CULPRIT_DIRECTORY": directory]) { process in
       let off = try culprit(["dump", "\(process.id)"])

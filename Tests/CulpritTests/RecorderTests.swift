@@ -12,9 +12,11 @@ import Testing
 
 /// A recorder without threads. The test writes the events of the monitor and the samplers.
 private final class Recorded {
+  typealias Event = (isHang: Bool, isReportedAsHang: Bool, samples: Int, duration: Duration)
+
   private final class Outcome: Sendable {
     let recordings = Mutex<[Recording]>([])
-    let events = Mutex<[(isHang: Bool, samples: Int, duration: Duration)]>([])
+    let events = Mutex<[Event]>([])
   }
 
   let rings: Recorder.Rings
@@ -27,7 +29,7 @@ private final class Recorded {
 
   var recordings: [Recording] { outcome.recordings.withLock { $0 } }
   var stalls: [Stall] { recordings.flatMap(\.stalls) }
-  var events: [(isHang: Bool, samples: Int, duration: Duration)] { outcome.events.withLock { $0 } }
+  var events: [Event] { outcome.events.withLock { $0 } }
 
   init() throws {
     rings = try #require(Recorder.Rings(samplers: 2))
@@ -46,9 +48,8 @@ private final class Recorded {
       pending: PendingReports(),
       deliverEvent: { [outcome] event in
         let report = event.report()
-        #expect((report?.hang != nil) == event.isHang)
         let samples = report?.raw.stall.samples.count ?? -1
-        outcome.events.withLock { $0.append((event.isHang, samples, event.age)) }
+        outcome.events.withLock { $0.append((event.isHang, report?.hang != nil, samples, event.age)) }
       },
       notes: { [StallNote(.context, title: "a", text: "b")] },
       phaseNotes: { _ in [] },
@@ -221,6 +222,7 @@ private final class Recorded {
       recording.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 3000)
     }
     #expect(found.events.map(\.isHang) == [false, true])
+    #expect(found.events.map(\.isReportedAsHang) == [false, true])
     #expect(found.events.map(\.duration) == [.seconds(1), .milliseconds(2500)])
     let notes = try #require(found.stalls.first?.notes)
     #expect(notes.filter { $0.kind == .hang }.map(\.time) == [.milliseconds(2500)])

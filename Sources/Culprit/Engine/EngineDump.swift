@@ -65,8 +65,8 @@ extension Engine {
           view.owner.tid_address != 0
           ? observer_slot_owner(view.owner.tid_address) : view.thread.map { observer_thread_id($0) } ?? 0
       }
-      // A probe that no thread has run yet.
-      if work.threadID == 0 { work.activity = .enqueued }
+      // No thread has run the probe yet.
+      if source.isProbed, work.threadID == 0 { work.activity = .enqueued }
       add(work, nil)
     }
     for (name, began, task) in activities.underWay {

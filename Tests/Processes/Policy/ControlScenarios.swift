@@ -16,8 +16,9 @@ private let kept = Atomic(0)
   kept.add(1, ordering: .relaxed)
 }
 
-/// Suspends sections, begins an activity, and blocks every thread of Swift's pool: `control SECTIONS [BYSTANDERS]`. At
-/// least one bystander thread waits for a lock of the main thread, which waits for standard input.
+/// Suspends sections, begins an activity, and blocks every thread of Swift's pool: `control SECTIONS [BYSTANDERS] [pool]`.
+/// At least one bystander thread waits for a lock of the main thread, which waits for standard input. With `pool`, the
+/// pool is watched.
 @Sendable func beControlled(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(50)))
   let sections = count(arguments)
@@ -55,6 +56,7 @@ private let kept = Atomic(0)
     }
     begun.wait()
   }
+  if arguments.contains("pool") { _ = try watchdog.watchConcurrency(threshold: .seconds(20)) }
   say("ready")
   if arguments.contains("in-process") { say("\(try watchdog.dump())") }
   var byte: UInt8 = 0
