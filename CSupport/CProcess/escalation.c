@@ -6,14 +6,15 @@
 CLINUX_RESIDENT_CODE
 
 void cprocess_escalation_set_reason(struct cprocess_escalation *escalation, const char *text, size_t bytes) {
-  struct cprocess_termination_request *termination = &escalation->termination;
-  termination->bytes = (uint32_t)(bytes < sizeof termination->reason ? bytes : sizeof termination->reason);
-  memcpy(termination->reason, text, termination->bytes);
+  uint32_t stored = (uint32_t)(bytes < CPROCESS_REASON_BYTES ? bytes : CPROCESS_REASON_BYTES);
+  escalation->termination.reason_bytes = stored;
+  memcpy(escalation->reason, text, stored);
 }
 
 bool cprocess_escalation_read_termination(const struct cprocess_escalation *escalation, uint32_t number,
-                                          struct cprocess_termination_request *request) {
-  memcpy(request, &escalation->termination, sizeof *request);
+                                          struct cprocess_termination_request *request, void *reason) {
+  *request = escalation->termination;
+  memcpy(reason, escalation->reason, CPROCESS_REASON_BYTES);
   atomic_thread_fence(memory_order_acquire);
   return cprocess_escalation_question(escalation) == number;
 }

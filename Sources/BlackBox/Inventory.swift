@@ -95,7 +95,7 @@ package struct Inventory: Sendable {
   /// Sorts by the recorded time, because renamed files lack the time in their names.
   private static func inOrderOfTime(_ files: [Stalls]) -> [Stalls] {
     func key(_ file: Stalls) -> (UInt64, String) { (file.began?.nanosecondsSince1970 ?? .max, file.name) }
-    return files.sorted { key($0) < key($1) }
+    return files.ordered { key($0) < key($1) }
   }
 
   /// Returns the problems that `body` finds, or the reason why the file cannot be opened.

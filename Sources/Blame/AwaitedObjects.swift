@@ -39,7 +39,7 @@ struct AwaitedObjects {
     if let kind = Self.calls[name[...]] {
       switch kind {
       case .file, .network: return onDescriptor(sample, number, fallback: kind)
-      default: return Reason(kind, Self.objects[name].map { .object($0) } ?? .call(number))
+      default: return Reason(kind, Self.objects[name[...]].map { .object($0) } ?? .call(number))
       }
     }
     if Self.transfers.contains(name) { return onDescriptor(sample, number, fallback: .unknown) }
@@ -55,7 +55,7 @@ struct AwaitedObjects {
   }
 
   /// Functions, without leading underscores, that sleep if they poll no descriptors.
-  private static let polls: Set<Substring> = ["poll", "ppoll", "select", "pselect", "poll_chk", "ppoll_chk"]
+  private static let polls = words("poll ppoll select pselect poll_chk ppoll_chk")
 
   /// Returns a sleep. If a library sleeps between retries, the reason names the called library function.
   private static func sleep(_ frames: [WeightedStack.Frame]) -> Reason {
@@ -116,6 +116,8 @@ struct AwaitedObjects {
 
   private typealias Table = [(reason: Reason, names: [String])]
 
+  private static func table(_ lines: [(Reason, String)]) -> Table { lines.map { ($0.0, wordList($0.1)) } }
+
   private static func first(_ table: Table, _ symbols: [Substring]) -> Reason? {
     for symbol in symbols {
       for line in table where line.names.contains(where: { matches($0, symbol) }) { return line.reason }
@@ -134,59 +136,56 @@ struct AwaitedObjects {
   }
 
   /// Functions with a known purpose that wait by polling or another unspecific mechanism.
-  private static let purposes: Table = [
-    (Reason(.childProcess), ["*waitUntilExit", "=system", "=do_system", "=pclose"]),
-    (Reason(.network, nil), ["getaddrinfo", "gethostbyname", "res_nquery", "res_nsend"]),
-  ]
+  private static let purposes = table([
+    (Reason(.childProcess), "*waitUntilExit =system =do_system =pclose"),
+    (Reason(.network, nil), "getaddrinfo gethostbyname res_nquery res_nsend"),
+  ])
 
-  private static let functions: Table = [
+  private static let functions = table([
     (
       Reason(.signal, .semaphore),
-      ["sem_wait", "sem_timedwait", "sem_clockwait", "new_sem_", "dispatch_semaphore_wait", "dispatch_sema4_wait"]
+      "sem_wait sem_timedwait sem_clockwait new_sem_ dispatch_semaphore_wait dispatch_sema4_wait"
     ),
-    (Reason(.signal, .condition), ["pthread_cond_"]),
-    (Reason(.signal, .future), ["*atomic_futex"]),
-    (Reason(.signal, .atomic), ["*__atomic_wait", "*__platform_wait"]),
-    (Reason(.signal, .group), ["dispatch_group_wait", "dispatch_block_wait"]),
+    (Reason(.signal, .condition), "pthread_cond_"),
+    (Reason(.signal, .future), "*atomic_futex"),
+    (Reason(.signal, .atomic), "*__atomic_wait *__platform_wait"),
+    (Reason(.signal, .group), "dispatch_group_wait dispatch_block_wait"),
     // The implementation of concurrentPerform.
-    (Reason(.signal, .iterations), ["dispatch_apply"]),
-    (Reason(.signal, .barrier), ["pthread_barrier_wait"]),
+    (Reason(.signal, .iterations), "dispatch_apply"),
+    (Reason(.signal, .barrier), "pthread_barrier_wait"),
     (
       Reason(.lock, .queue),
-      ["DISPATCH_WAIT_FOR_QUEUE", "dispatch_sync", "dispatch_barrier_sync", "dispatch_async_and_wait"]
+      "DISPATCH_WAIT_FOR_QUEUE dispatch_sync dispatch_barrier_sync dispatch_async_and_wait"
     ),
     (
       Reason(.initialization),
-      ["swift_once", "*once_slow", "dispatch_once", "pthread_once", "cxa_guard_acquire", "*call_once"]
+      "swift_once *once_slow dispatch_once pthread_once cxa_guard_acquire *call_once"
     ),
-    (Reason(.threadEnd), ["pthread_join", "pthread_timedjoin", "pthread_clockjoin", "thread_join"]),
-    (Reason(.lock, .readWriteLock), ["pthread_rwlock_"]),
-    (Reason(.lock, .mutex), ["pthread_mutex_", "lll_lock_wait", "lll_timedlock_wait"]),
-    (Reason(.lock, .lock), ["*_MutexHandle", "*UnfairLock", "os_unfair_lock", "dispatch_unfair_lock", "*lll_lock"]),
-    (Reason(.sleep), ["nanosleep", "usleep", "clock_nanosleep"]),
-  ]
+    (Reason(.threadEnd), "pthread_join pthread_timedjoin pthread_clockjoin thread_join"),
+    (Reason(.lock, .readWriteLock), "pthread_rwlock_"),
+    (Reason(.lock, .mutex), "pthread_mutex_ lll_lock_wait lll_timedlock_wait"),
+    (Reason(.lock, .lock), "*_MutexHandle *UnfairLock os_unfair_lock dispatch_unfair_lock *lll_lock"),
+    (Reason(.sleep), "nanosleep usleep clock_nanosleep"),
+  ])
 
   /// Functions that wait for a mutex of the C library or the runtime.
-  private static let lockers: Table = [
+  private static let lockers = table([
     (
       Reason(.loader),
-      [
-        "dlopen", "dl_open", "dl_iterate_phdr", "dlsym", "dl_sym", "dlclose", "dl_close", "dl_addr", "dl_lookup",
-        "rtld_",
-      ]
+      "dlopen dl_open dl_iterate_phdr dlsym dl_sym dlclose dl_close dl_addr dl_lookup rtld_"
     ),
-    (Reason(.lock, .stream), streamFunctions),
-    (
-      Reason(.lock, .allocator),
-      ["malloc", "calloc", "realloc", "free", "libc_malloc", "int_malloc", "int_free", "arena_get"]
-    ),
-    (Reason(.initialization), ["swift_once", "*once_slow", "dispatch_once", "pthread_once", "cxa_guard_acquire"]),
-  ]
+    (Reason(.lock, .stream), streamNames),
+    (Reason(.lock, .allocator), "malloc calloc realloc free libc_malloc int_malloc int_free arena_get"),
+    (Reason(.initialization), "swift_once *once_slow dispatch_once pthread_once cxa_guard_acquire"),
+  ])
 
-  private static let streamFunctions = [
-    "flockfile", "IO_", "fputs", "fwrite", "fread", "vfprintf", "printf", "puts", "fflush", "fgets", "putc", "fputc",
-    "getc", "fgetc", "fprintf", "fclose", "fseek", "ftell", "getline", "getdelim",
-  ]
+  private static let streamFunctions = wordList(streamNames)
+
+  private static let streamNames =
+    """
+    flockfile IO_ fputs fwrite fread vfprintf printf puts fflush fgets putc fputc getc fgetc fprintf fclose fseek ftell
+    getline getdelim
+    """
 
   static func isStreamFunction(_ name: Substring) -> Bool { streamFunctions.contains(where: name.hasPrefix) }
 
@@ -216,16 +215,14 @@ struct AwaitedObjects {
   ])
 
   /// Calls that transfer data. The descriptor determines the reason.
-  private static let transfers: Set<String> = [
-    "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "sendfile",
-    "splice",
-    "tee", "vmsplice", "ioctl",
-  ]
+  private static let transfers = words(
+    "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 sendfile splice tee vmsplice ioctl"
+  )
 
-  private static let objects: [String: AwaitedObject] = [
-    "flock": .fileLock, "fcntl": .fileLock, "pause": .kernelSignal, "rt_sigtimedwait": .kernelSignal,
-    "rt_sigsuspend": .kernelSignal, "semop": .semaphoreSet, "semtimedop": .semaphoreSet,
-    "mmap": .addressSpace, "munmap": .addressSpace, "mprotect": .addressSpace, "madvise": .addressSpace,
-    "mremap": .addressSpace, "brk": .addressSpace,
-  ]
+  private static let objects: [Substring: AwaitedObject] = valuesByWord([
+    (.fileLock, "flock fcntl"),
+    (.kernelSignal, "pause rt_sigtimedwait rt_sigsuspend"),
+    (.semaphoreSet, "semop semtimedop"),
+    (.addressSpace, "mmap munmap mprotect madvise mremap brk"),
+  ])
 }

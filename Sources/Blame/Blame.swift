@@ -180,7 +180,7 @@ extension StallReport.Evidence {
   fileprivate init(_ stall: Stall, _ observations: Observations) {
     func counts<Key: RawRepresentable>(_ counted: [Key: Int], _ reason: (Key) -> StallReport.Reason?) -> [Count]
     where Key.RawValue == UInt8 {
-      counted.sorted { $0.key.rawValue < $1.key.rawValue }
+      counted.ordered { $0.key.rawValue < $1.key.rawValue }
         .compactMap { key, count in reason(key).map { Count(reason: $0, count: count) } }
     }
     self.init(

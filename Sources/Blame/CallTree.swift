@@ -166,7 +166,7 @@ struct CallTree {
     }
     return
       groups
-      .sorted { $0.value.time != $1.value.time ? $0.value.time > $1.value.time : $0.key < $1.key }
+      .ordered { $0.value.time != $1.value.time ? $0.value.time > $1.value.time : $0.key < $1.key }
       .map { _, group in
         StallReport.Node(
           function: StallReport.Function(group.places.heaviest() ?? group.first, rules),

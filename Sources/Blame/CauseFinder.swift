@@ -86,11 +86,11 @@ struct CauseFinder {
     let rest = observations.duration - sums.values.reduce(.zero) { $0 + $1.time }
     if rest.inSeconds > 1e-6 { sums[.unknown, default: Sum()].add(Reason(.unknown, .unobserved), rest) }
     settleTraces(&sums)
-    return sums.filter { $0.value.time > .zero }.sorted(by: Self.isHeavier).map(cause)
+    return sums.filter { $0.value.time > .zero }.ordered(by: Self.isHeavier).map(cause)
   }
 
   private func cause(_ kind: Cause.Kind, _ sum: Sum) -> Cause {
-    let parts = Self.merged(sum.parts).sorted {
+    let parts = Self.merged(sum.parts).ordered {
       $0.value != $1.value ? $0.value > $1.value : "\($0.key)" < "\($1.key)"
     }
     let share = observations.share(of: sum.time)

@@ -83,17 +83,16 @@ package enum CodeOwner: Hashable, Sendable {
 
   /// Suffixes of getters, setters, read and modify coroutines, initial values, and derived witnesses of Hashable,
   /// Encodable and Decodable.
-  private static let synthesized = [
-    "vg", "vs", "vM", "vr", "vx", "vy", "vpfi", "4hash4intoys6HasherVz_tF", "6encode2toys7Encoder_p_tKF",
-    "s7Decoder_p_tKcfC", "s7Decoder_p_tKcfc",
-  ]
+  private static let synthesized = wordList(
+    "vg vs vM vr vx vy vpfi 4hash4intoys6HasherVz_tF 6encode2toys7Encoder_p_tKF s7Decoder_p_tKcfC s7Decoder_p_tKcfc"
+  )
 
   /// Names of `init(rawValue:)` and the initializers of coding keys.
   private static let rawInitializers = ["8rawValue", "11stringValue", "8intValue"]
 
   private static func ownOrEntry(_ frame: ResolvedFrame) -> CodeOwner { isEntry(frame) ? .entry : .own }
 
-  private static let entryPoints: Set<String> = ["main", "_start", "async_Main", "start_thread", "clone3", "__clone3"]
+  private static let entryPoints = words("main _start async_Main start_thread clone3 __clone3")
 
   /// Whether the entry point `frame` comes from source code, not from the C library.
   static func isWrittenEntryPoint(_ frame: ResolvedFrame) -> Bool {
@@ -111,16 +110,17 @@ package enum CodeOwner: Hashable, Sendable {
 }
 
 private enum SystemLibraries {
-  private static let directories: Set<String> = [
-    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib/swift/linux", "/usr/lib/swift/linux",
-  ]
+  private static let directories = words(
+    "/lib /lib64 /usr/lib /usr/lib64 /usr/local/lib/swift/linux /usr/lib/swift/linux"
+  )
 
   /// Libraries that services ship with the executable.
-  private static let names = [
-    "lib_Foundation", "libFoundation", "libdispatch.so", "libBlocksRuntime.so", "lib_InternalSwift", "libTesting.so",
-    "lib_Testing", "libXCTest.so", "libc.so", "libpthread.so", "libm.so", "libdl.so", "libstdc++.so", "libgcc_s.so",
-    "ld-linux", "ld-musl", "libunwind",
-  ]
+  private static let names = wordList(
+    """
+    lib_Foundation libFoundation libdispatch.so libBlocksRuntime.so lib_InternalSwift libTesting.so lib_Testing
+    libXCTest.so libc.so libpthread.so libm.so libdl.so libstdc++.so libgcc_s.so ld-linux ld-musl libunwind
+    """
+  )
 
   static func contains(_ path: String) -> Bool {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return false }

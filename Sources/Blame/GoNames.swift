@@ -16,11 +16,11 @@ enum GoNames {
     return name[..<point]
   }
 
-  private static let packages: Set<Substring> = [
-    "archive", "bufio", "bytes", "cmp", "compress", "container", "context", "crypto", "database", "debug", "embed",
-    "encoding", "errors", "expvar", "flag", "fmt", "go", "hash", "html", "image", "index", "internal", "io", "iter",
-    "log",
-    "maps", "math", "mime", "net", "os", "path", "plugin", "reflect", "regexp", "runtime", "slices", "sort", "strconv",
-    "strings", "structs", "sync", "syscall", "testing", "text", "time", "unicode", "unique", "unsafe", "vendor", "weak",
-  ]
+  private static let packages = words(
+    """
+    archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go
+    hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime slices sort
+    strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak
+    """
+  )
 }

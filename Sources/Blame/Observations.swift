@@ -129,7 +129,7 @@ struct Observations {
     func isBefore(_ left: Int, _ right: Int) -> Bool {
       (samples[left].threadID ?? 0, samples[left].age, left) < (samples[right].threadID ?? 0, samples[right].age, right)
     }
-    return zip(places, places.dropFirst()).allSatisfy(isBefore) ? places : places.sorted(by: isBefore)
+    return zip(places, places.dropFirst()).allSatisfy(isBefore) ? places : places.ordered(by: isBefore)
   }
 
   /// Returns the indices of all samples. For jobs and pools with samples of tasks, omits threads without a task: they
@@ -149,7 +149,7 @@ struct Observations {
   }
 
   var byThread: [(threadID: Int32, observations: Observations)] {
-    Dictionary(grouping: stacks.filter { $0.threadID != nil }) { $0.threadID ?? 0 }.sorted { $0.key < $1.key }
+    Dictionary(grouping: stacks.filter { $0.threadID != nil }) { $0.threadID ?? 0 }.ordered { $0.key < $1.key }
       .map { id, stacks in
         var part = self
         part.stacks = stacks

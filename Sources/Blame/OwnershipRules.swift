@@ -40,11 +40,13 @@ package struct OwnershipRules: Hashable, Sendable {
     return isNamed && !matches(frame, wrappers.filter { $0.hasPrefix("!") }.map { String($0.dropFirst()) })
   }
 
-  private static let lockNames: Set<String> = [
-    "lock", "withLock", "withLockVoid", "withLockUnchecked", "acquire", "wait", "synchronized", "readLock",
-    "writeLock", "lockRead", "lockWrite", "lockForReading", "lockForWriting", "withReadLock", "withWriteLock",
-    "withReaderLock", "withWriterLock", "lock_shared", "lockShared", "lockExclusive", "rdlock", "wrlock",
-  ]
+  private static let lockNames = words(
+    """
+    lock withLock withLockVoid withLockUnchecked acquire wait synchronized readLock writeLock lockRead lockWrite
+    lockForReading lockForWriting withReadLock withWriteLock withReaderLock withWriterLock lock_shared lockShared
+    lockExclusive rdlock wrlock
+    """
+  )
 
   private static let lockEndings = ["_lock", "_rdlock", "_wrlock", "_acquire"]
 

@@ -2,7 +2,7 @@ import CulpritStallRecord
 
 enum PoolOccupants {
   /// The functions that run a job on a Swift concurrency thread. They mark a thread as occupied.
-  private static let runners: Set<String> = ["swift_job_run", "swift_job_runImpl"]
+  private static let runners = words("swift_job_run swift_job_runImpl")
 
   /// Returns the stall to analyze. In a pool without samples, each occupied thread of the single capture becomes a
   /// sample. All samples have equal shares of the time.

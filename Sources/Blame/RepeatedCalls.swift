@@ -34,23 +34,26 @@ enum RepeatedCalls {
     }
   }
 
-  private static let swift: Set<String> = [
-    "map", "compactMap", "flatMap", "mapValues", "compactMapValues", "filter", "reduce", "forEach", "contains", "first",
-    "firstIndex", "last", "lastIndex", "min", "max", "allSatisfy", "elementsEqual", "lexicographicallyPrecedes",
-    "starts",
-    "removeAll", "drop", "prefix", "split", "partition", "sort", "sorted", "concurrentPerform",
-  ]
+  private static let swift = words(
+    """
+    map compactMap flatMap mapValues compactMapValues filter reduce forEach contains first firstIndex last lastIndex min
+    max allSatisfy elementsEqual lexicographicallyPrecedes starts removeAll drop prefix split partition sort sorted
+    concurrentPerform
+    """
+  )
 
-  private static let cxx: Set<String> = [
-    "for_each", "transform", "accumulate", "find_if", "find_if_not", "count_if", "any_of", "all_of", "none_of",
-    "remove_if", "copy_if", "generate", "lower_bound", "upper_bound", "equal_range", "binary_search", "max_element",
-    "min_element", "nth_element", "unique", "includes", "adjacent_find", "map", "filter", "fold", "try_fold", "retain",
-    "sort_by", "sort_unstable_by",
-  ]
+  private static let cxx = words(
+    """
+    for_each transform accumulate find_if find_if_not count_if any_of all_of none_of remove_if copy_if generate
+    lower_bound upper_bound equal_range binary_search max_element min_element nth_element unique includes adjacent_find
+    map filter fold try_fold retain sort_by sort_unstable_by
+    """
+  )
 
-  private static let c: Set<Substring> = [
-    "qsort", "qsort_r", "msort_with_tmp", "sort", "bsearch", "tsearch", "tfind", "twalk", "lfind", "lsearch", "nftw",
-    "ftw",
-    "scandir", "glob", "dispatch_apply", "dispatch_apply_f",
-  ]
+  private static let c = words(
+    """
+    qsort qsort_r msort_with_tmp sort bsearch tsearch tfind twalk lfind lsearch nftw ftw scandir glob dispatch_apply
+    dispatch_apply_f
+    """
+  )
 }

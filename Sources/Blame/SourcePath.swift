@@ -81,10 +81,9 @@ struct SourcePath: Hashable {
     return nil
   }
 
-  private static let systemBeginnings = [
-    "/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/share/swift/", "/usr/local/lib/swift/", "/home/build-user/",
-    "/rustc/",
-  ]
+  private static let systemBeginnings = wordList(
+    "/usr/include/ /usr/lib/ /usr/lib64/ /usr/share/swift/ /usr/local/lib/swift/ /home/build-user/ /rustc/"
+  )
 
   private static func hasSystemPart(_ parts: [Substring]) -> Bool {
     zip(parts, parts.dropFirst())

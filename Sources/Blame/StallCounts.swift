@@ -11,7 +11,7 @@ extension StallReport.Counts {
       guard let first = counts.first, let last = counts.last, counts.count > 1 else { return nil }
       return last - min(first, last)
     }
-    let surroundings = samples.sorted { $0.age < $1.age }.compactMap(\.evidence.surroundings)
+    let surroundings = samples.ordered { $0.age < $1.age }.compactMap(\.evidence.surroundings)
     func passed(_ count: (SurroundingCounters) -> Duration?) -> Seconds? {
       difference(surroundings.compactMap(count).map(\.wholeNanoseconds))
         .map { Seconds(Duration(wholeNanoseconds: $0)) }
@@ -36,7 +36,7 @@ extension StallReport.Counts {
       memoryLimitHits: difference(surroundings.compactMap(\.memoryLimitHits)),
       runnableThreads: surroundings.compactMap(\.runnableThreads).max(),
       cpuCount: surroundings.compactMap(\.cpuCount).max(),
-      kernelFunctions: functions.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.prefix(3).map(\.key)
+      kernelFunctions: functions.ordered { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.prefix(3).map(\.key)
     )
   }
 

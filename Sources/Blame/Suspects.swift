@@ -53,7 +53,7 @@ package struct Suspects {
   }
 
   static func heaviest(_ times: [FunctionIdentity: Duration]) -> [FunctionIdentity] {
-    times.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }.map(\.key)
+    times.ordered { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }.map(\.key)
   }
 
   static func isNearHalf(_ time: Duration, of total: Duration) -> Bool {
@@ -71,7 +71,7 @@ package struct Suspects {
   /// The culprit, ignoring callbacks: the outermost candidate that is innermost for more time than all candidates to
   /// which it leads together. Separate comparisons would favor the caller of functions that call each other.
   private var innermostCandidate: FunctionIdentity? {
-    let order = candidates.sorted { holdsLess($1, than: $0) }
+    let order = candidates.ordered { holdsLess($1, than: $0) }
     guard order.count > 1 else { return order.first }
     let numbers = Dictionary(uniqueKeysWithValues: zip(order, order.indices))
     let chains = stacks.map { stack in

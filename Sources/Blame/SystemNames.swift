@@ -1,15 +1,15 @@
 /// Names of toolchain and system functions in any module. Used only without debug information.
 enum SystemNames {
-  static let swiftModules: Set<String> = [
-    "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "RegexBuilder", "Synchronization", "Observation",
-    "Distributed", "Dispatch", "Foundation", "FoundationEssentials", "FoundationInternationalization",
-    "FoundationNetworking", "FoundationXML", "CoreFoundation", "Glibc", "Musl", "Cxx", "CxxStdlib", "XCTest", "Testing",
-    "Culprit", "CulpritReports", "CulpritStallRecord", "CulpritSymbols", "CulpritBlame", "CulpritBlackBox",
-    "CulpritHummingbird", "CulpritLogging", "CulpritMetrics", "CulpritNIO", "CulpritServiceLifecycle", "CulpritTesting",
-    "CulpritTracing", "CulpritVapor", "__C", "SwiftShims", "SwiftOnoneSupport", "_Builtin_float", "_Differentiation",
-    "_FoundationCollections",
-    "_Volatile", "Runtime",
-  ]
+  static let swiftModules = words(
+    """
+    Swift _Concurrency _StringProcessing _RegexParser RegexBuilder Synchronization Observation Distributed Dispatch
+    Foundation FoundationEssentials FoundationInternationalization FoundationNetworking FoundationXML CoreFoundation
+    Glibc Musl Cxx CxxStdlib XCTest Testing Culprit CulpritReports CulpritStallRecord CulpritSymbols CulpritBlame
+    CulpritBlackBox CulpritHummingbird CulpritLogging CulpritMetrics CulpritNIO CulpritServiceLifecycle CulpritTesting
+    CulpritTracing CulpritVapor __C SwiftShims SwiftOnoneSupport _Builtin_float _Differentiation _FoundationCollections
+    _Volatile Runtime
+    """
+  )
 
   static func contains(_ name: String) -> Bool {
     if prefixes.contains(where: name.hasPrefix) { return true }
@@ -22,12 +22,13 @@ enum SystemNames {
 
   /// Prefixes of names that C and C++ reserve for the system (C11, 7.1.3; Itanium C++ ABI, 5.1.4.2: St is std), of
   /// toolchain namespaces, and of sanitizers.
-  private static let prefixes = [
-    "_swift_", "__swift_", "_dispatch_", "__dispatch_", "___dispatch_", "_os_", "_voucher_", "_Block_", "_Unwind_",
-    "__cxa_", "__gxx_", "__libc_", "$ss", "$sS", "_ZSt", "_ZNSt", "_ZNKSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx",
-    "_ZN10__cxxabiv1", "_ZNK10__cxxabiv1", "_ZN5swift", "_ZNK5swift", "_ZN7__swift", "_ZNK7__swift", "__tsan_",
-    "_ZN6__tsan", "__asan_", "_ZN6__asan", "_ZN11__sanitizer", "__sanitizer_", "__interceptor_", "___interceptor_",
-  ]
+  private static let prefixes = wordList(
+    """
+    _swift_ __swift_ _dispatch_ __dispatch_ ___dispatch_ _os_ _voucher_ _Block_ _Unwind_ __cxa_ __gxx_ __libc_ $ss $sS
+    _ZSt _ZNSt _ZNKSt _ZN9__gnu_cxx _ZNK9__gnu_cxx _ZN10__cxxabiv1 _ZNK10__cxxabiv1 _ZN5swift _ZNK5swift _ZN7__swift
+    _ZNK7__swift __tsan_ _ZN6__tsan __asan_ _ZN6__asan _ZN11__sanitizer __sanitizer_ __interceptor_ ___interceptor_
+    """
+  )
 
   private static func word(_ name: Substring, behind prefix: String) -> Substring? {
     name.hasPrefix(prefix) ? name.dropFirst(prefix.count) : nil
@@ -65,13 +66,14 @@ enum SystemNames {
     """
   )
 
-  private static let coreFoundation = [
-    "Allocator", "Array", "Attributed", "Bag", "Basic", "Big", "Binary", "Bit", "Boolean", "Bundle", "Burst",
-    "Calendar", "Character", "Data", "Date", "Dictionary", "Error", "KeyedArchiver", "Locale", "MachPort",
-    "MessagePort", "Notification", "Null", "Number", "PlugIn", "Preferences", "Property", "ReadStream", "Regular",
-    "RunLoop", "Runtime", "Set", "Socket", "Storage", "Stream", "String", "TimeZone", "Tree", "URI", "URL", "UUID",
-    "Uni", "WriteStream", "Get", "Retain", "Release", "Equal", "Hash", "Copy", "Absolute", "QSort", "Sort",
-  ]
+  private static let coreFoundation = wordList(
+    """
+    Allocator Array Attributed Bag Basic Big Binary Bit Boolean Bundle Burst Calendar Character Data Date Dictionary
+    Error KeyedArchiver Locale MachPort MessagePort Notification Null Number PlugIn Preferences Property ReadStream
+    Regular RunLoop Runtime Set Socket Storage Stream String TimeZone Tree URI URL UUID Uni WriteStream Get Retain
+    Release Equal Hash Copy Absolute QSort Sort
+    """
+  )
 
   private static let runtime = words(
     """
@@ -88,7 +90,15 @@ enum SystemNames {
   )
 }
 
+/// Splits `text` at white space. A literal of many words would be compiled into code that adds them one by one.
 func words(_ text: String) -> Set<Substring> { Set(text.split(whereSeparator: \.isWhitespace)) }
+
+/// Splits `text` at white space.
+func wordList(_ text: String) -> [String] { text.split(whereSeparator: \.isWhitespace).map(String.init) }
+
+extension Set<Substring> {
+  func contains(_ word: String) -> Bool { contains(word[...]) }
+}
 
 /// Returns the value of each word in the texts.
 func valuesByWord<Value>(_ lines: [(value: Value, text: String)]) -> [Substring: Value] {

@@ -50,7 +50,7 @@ extension ThreadsReport {
       groups[key]?.threads.append(sample.thread)
     }
     let sorted = order.enumerated().compactMap { place, key in groups[key].map { (place, key, $0) } }
-      .sorted { ($1.2.threads.count, $0.0) < ($0.2.threads.count, $1.0) }
+      .ordered { ($1.2.threads.count, $0.0) < ($0.2.threads.count, $1.0) }
     self.init(
       groups: sorted.map { _, key, group in
         Group(

@@ -113,7 +113,7 @@ struct WaitGraph {
       )
       observations[holder.thread.id, default: []].append(observation)
     }
-    for id in observations.keys { observations[id]?.sort { $0.sample.age < $1.sample.age } }
+    observations = observations.mapValues { $0.ordered { $0.sample.age < $1.sample.age } }
   }
 
   mutating func chains(_ observations: Observations) -> (all: [StallReport.WaitChain], of: [Int: Int]) {
@@ -122,7 +122,7 @@ struct WaitGraph {
       guard let way = follow(sample) ?? (sample.lock == nil ? initialization(sample) : nil) else { continue }
       groups[way.signature, default: Group(way)].add(number, sample, time, way)
     }
-    let heaviest = groups.sorted {
+    let heaviest = groups.ordered {
       $0.value.time != $1.value.time
         ? $0.value.time > $1.value.time : $0.key.order.lexicographicallyPrecedes($1.key.order)
     }
@@ -331,7 +331,7 @@ struct WaitGraph {
     var alone = stall
     alone.source.kind = .section
     alone.samples = []
-    for observation in observations.sorted(by: { $0.sample.age < $1.sample.age }) {
+    for observation in observations.ordered(by: { $0.sample.age < $1.sample.age }) {
       var sample = observation.sample
       sample.threadID = nil
       if alone.samples.last?.age != sample.age { alone.samples.append(sample) }

@@ -2,7 +2,7 @@ import CulpritStallRecord
 
 extension Stall {
   var queueProgress: StallReport.QueueProgress? {
-    let seen = samples.filter { $0.progress != 0 }.sorted { $0.age < $1.age }
+    let seen = samples.filter { $0.progress != 0 }.ordered { $0.age < $1.age }
     guard source.hasQueue, seen.count >= 2 else { return nil }
     var (run, longest, changes) = (1, 1, 0)
     for (one, next) in zip(seen, seen.dropFirst()) {
@@ -30,7 +30,7 @@ extension Stall {
   private var longestWait: Duration? {
     var (longest, since): (Duration?, Duration?) = (nil, nil)
     var progress: UInt32 = 0
-    for sample in samples.sorted(by: { $0.age < $1.age }) {
+    for sample in samples.ordered(by: { $0.age < $1.age }) {
       if sample.progress != 0 {
         if progress != 0, sample.progress != progress { since = nil }
         progress = sample.progress

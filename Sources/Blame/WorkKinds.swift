@@ -52,7 +52,7 @@ final class WorkKinds {
   }
 
   /// A condition on a function's path.
-  private enum Pattern: ExpressibleByStringLiteral {
+  private enum Pattern {
     case outermost(String)
     case type(String)
     case typeBeginning(String)
@@ -63,7 +63,27 @@ final class WorkKinds {
     case member(String, String)
     case labelled(String, String)
 
-    init(stringLiteral text: String) { self = .type(text) }
+    /// Parses `String/` (the outermost type), `Mirror`, `JSON*`, `*Coder` (any type), `.sort`, `.sort*` (the name),
+    /// `Data.append` (both), `(contentsOf:` (the labels) or `init(from:` (name and labels). `~` stands for a space.
+    init(_ text: String) {
+      let text = String(text.map { $0 == "~" ? " " : $0 })
+      let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+      let stem = String(text.dropLast())
+      if let open = text.firstIndex(of: "(") {
+        let (name, label) = (String(text[..<open]), String(text[open...].dropFirst()))
+        self = name.isEmpty ? .label(label) : .labelled(name, label)
+      } else if text.hasSuffix("/") {
+        self = .outermost(stem)
+      } else if text.hasPrefix("*") {
+        self = .typeEnding(String(text.dropFirst()))
+      } else if parts.count == 1 {
+        self = text.hasSuffix("*") ? .typeBeginning(stem) : .type(text)
+      } else if parts[0].isEmpty {
+        self = text.hasSuffix("*") ? .nameBeginning(String(stem.dropFirst())) : .name(parts[1])
+      } else {
+        self = .member(parts[0], parts[1])
+      }
+    }
 
     func matches(_ path: FunctionPath) -> Bool {
       switch self {
@@ -80,6 +100,10 @@ final class WorkKinds {
     }
   }
 
+  private static func patterns(_ lines: [(Work.Kind, String)]) -> [(Work.Kind, [Pattern])] {
+    lines.map { ($0.0, wordList($0.1).map(Pattern.init)) }
+  }
+
   private static func swiftKind(_ frame: ResolvedFrame) -> Work.Kind? {
     guard let module = frame.swiftModule, SystemNames.swiftModules.contains(module) else { return nil }
     if module == "_RegexParser" { return .regularExpressions }
@@ -89,120 +113,71 @@ final class WorkKinds {
   }
 
   /// Patterns of `_StringProcessing`, whose other functions search and split text.
-  private static let matching: [Pattern] = [
-    .typeBeginning("Regex"), .typeBeginning("AnyRegex"), .typeBeginning("DSLTree"), "Processor", "Executor",
-    "MEProgram", "Program", "Compiler", "Matcher",
-  ]
+  private static let matching = wordList(
+    "Regex* AnyRegex* DSLTree* Processor Executor MEProgram Program Compiler Matcher"
+  ).map(Pattern.init)
 
   /// Functions of the toolchain's Swift modules. The first match decides.
-  private static let swift: [(Work.Kind, [Pattern])] = [
+  private static let swift = patterns([
     (
       .fileAccess,
-      [
-        .label("contentsOfFile:"), .labelled("init", "contentsOf:"), .nameBeginning("readBytesFromFile"),
-        .nameBeginning("readDataFromFile"), .nameBeginning("writeToFile"), "FileHandle", .typeEnding("FileManager"),
-        "_FileManagerImpl",
-      ]
+      """
+      (contentsOfFile: init(contentsOf: .readBytesFromFile* .readDataFromFile* .writeToFile* FileHandle *FileManager
+      _FileManagerImpl
+      """
     ),
-    (.json, [.typeBeginning("JSON"), .typeBeginning("NSJSON")]),
-    (.regularExpressions, [.typeBeginning("Regex"), .typeBeginning("NSRegularExpression")]),
+    (.json, "JSON* NSJSON*"),
+    (.regularExpressions, "Regex* NSRegularExpression*"),
     (
       .codable,
-      [
-        .typeEnding("Encoder"), .typeEnding("Decoder"), .typeEnding("EncodingContainer"),
-        .typeEnding("DecodingContainer"),
-        .typeBeginning("PropertyList"), .typeBeginning("Plist"), .label("base64Encoded:"), .nameBeginning("base64"),
-        "Base64",
-        .labelled("encode", "to:"), .labelled("init", "from:"),
-      ]
+      """
+      *Encoder *Decoder *EncodingContainer *DecodingContainer PropertyList* Plist* (base64Encoded: .base64* Base64
+      encode(to: init(from:
+      """
     ),
-    (
-      .sorting,
-      [
-        .name("sort"), .name("sorted"), .nameBeginning("insertionSort"), .nameBeginning("stableSortImpl"),
-        .nameBeginning("mergeRuns"), .nameBeginning("mergeTopRuns"), .nameBeginning("finalizeRuns"),
-      ]
-    ),
-    (
-      .formatting,
-      [
-        .typeEnding("Formatter"), .typeEnding("FormatStyle"), .typeBeginning("ISO8601"), .typeBeginning("DateFormat"),
-        .name("formatted"),
-      ]
-    ),
-    (.decimals, ["Decimal", "NSDecimalNumber"]),
-    (.compression, [.nameBeginning("compress"), .nameBeginning("decompress")]),
-    (
-      .reflection,
-      [
-        "Mirror", .name("dump"), .nameBeginning("print_unlocked"), .nameBeginning("debugPrint_unlocked"),
-        .nameBeginning("adHocPrint"),
-      ]
-    ),
+    (.sorting, ".sort .sorted .insertionSort* .stableSortImpl* .mergeRuns* .mergeTopRuns* .finalizeRuns*"),
+    (.formatting, "*Formatter *FormatStyle ISO8601* DateFormat* .formatted"),
+    (.decimals, "Decimal NSDecimalNumber"),
+    (.compression, ".compress* .decompress*"),
+    (.reflection, "Mirror .dump .print_unlocked* .debugPrint_unlocked* .adHocPrint*"),
     (
       .text,
-      [
-        .outermost("String"), .outermost("Substring"), .outermost("Character"), .outermost("Unicode"),
-        .outermost("StringProtocol"), .outermost("NSString"), .outermost("NSMutableString"), .outermost("_StringGuts"),
-        .outermost("_StringObject"), .typeEnding("StringInterpolation"),
-      ]
+      """
+      String/ Substring/ Character/ Unicode/ StringProtocol/ NSString/ NSMutableString/ _StringGuts/ _StringObject/
+      *StringInterpolation
+      """
     ),
-    (
-      .collections,
-      [
-        .outermost("Dictionary"), .outermost("Set"), .typeBeginning("Native"), .typeBeginning("RawDictionary"),
-        .typeBeginning("RawSet"), "Hasher", .typeBeginning("Cocoa"), "_HashTable",
-      ]
-    ),
+    (.collections, "Dictionary/ Set/ Native* RawDictionary* RawSet* Hasher Cocoa* _HashTable"),
     (
       .copying,
-      [
-        "_ArrayBuffer", "_ContiguousArrayBuffer", .nameBeginning("copyContents"), .nameBeginning("copyBytes"),
-        .member("Data", "append"), .member("Data", "replaceSubrange"), .member("Data", "subscript"),
-        .typeEnding("_DataStorage"),
-      ]
+      """
+      _ArrayBuffer _ContiguousArrayBuffer .copyContents* .copyBytes* Data.append Data.replaceSubrange Data.subscript
+      *_DataStorage
+      """
     ),
-  ]
+  ])
 
-  private static let cxx: [(Work.Kind, [Pattern])] = [
-    (
-      .json, [.type("json"), .typeBeginning("basic_json"), "Json", "rapidjson", "simdjson", .typeBeginning("json_abi")]
-    ),
-    (
-      .regularExpressions,
-      [
-        "basic_regex", .nameBeginning("regex_"), "re2", .typeBeginning("re_detail"), .member("__detail", "_Executor"),
-        "_Executor",
-      ]
-    ),
+  private static let cxx = patterns([
+    (.json, "json basic_json* Json rapidjson simdjson json_abi*"),
+    (.regularExpressions, "basic_regex .regex_* re2 re_detail* __detail._Executor _Executor"),
     (
       .sorting,
-      [
-        .name("sort"), .name("stable_sort"), .name("partial_sort"), .nameBeginning("introsort"),
-        .nameBeginning("merge_sort"), .nameBeginning("insertion_sort"), .nameBeginning("unguarded_linear"),
-        .nameBeginning("final_insertion_sort"),
-      ]
+      """
+      .sort .stable_sort .partial_sort .introsort* .merge_sort* .insertion_sort* .unguarded_linear*
+      .final_insertion_sort*
+      """
     ),
     (
       .text,
-      [
-        "basic_string", .type("string"), "basic_ostringstream", "basic_stringstream", "basic_ostream", "basic_istream",
-        .member("std", "format"), .member("std", "to_string"),
-      ]
+      "basic_string string basic_ostringstream basic_stringstream basic_ostream basic_istream std.format std.to_string"
     ),
-    (
-      .collections,
-      ["_Rb_tree", "_Hashtable", "unordered_map", "unordered_set", "map", "set", "multimap", "deque", "_Map_base"]
-    ),
-    (.allocation, [.nameBeginning("operator new"), .name("allocate"), .nameBeginning("M_allocate")]),
+    (.collections, "_Rb_tree _Hashtable unordered_map unordered_set map set multimap deque _Map_base"),
+    (.allocation, ".allocate .M_allocate* .operator~new*"),
     (
       .deallocation,
-      [
-        .nameBeginning("operator delete"), .name("deallocate"), .nameBeginning("Destroy"),
-        .member("allocator_traits", "destroy"), .member("__new_allocator", "destroy"),
-      ]
+      ".deallocate .Destroy* allocator_traits.destroy __new_allocator.destroy .operator~delete*"
     ),
-  ]
+  ])
 
   private static let exact: [Substring: Work.Kind] = valuesByWord([
     (
@@ -248,13 +223,13 @@ final class WorkKinds {
   ])
 
   private static let prefixes: [(Work.Kind, [String])] = [
-    (.regularExpressions, ["pcre", "uregex", "swift_uregex"]),
-    (.compression, ["inflate", "deflate", "ZSTD_", "lzma_", "BZ2_", "LZ4_", "Brotli"]),
-    (.cryptography, ["EVP_", "SHA1", "SHA256", "SHA512", "AES_", "CCryptoBoringSSL", "RSA_", "EC_", "BN_", "ED25519"]),
-    (.text, ["ucol_", "unorm", "utext_", "swift_ucol_", "CFString", "vfprintf", "vfscanf", "printf_fp"]),
-    (.json, ["cJSON", "yyjson", "json_"]),
-    (.collections, ["CFDictionary", "CFArray", "CFSet"]),
-    (.copying, ["memcpy", "memmove", "memset"]),
-    (.text, ["strlen", "strcmp", "strchr", "strstr", "memchr"]),
+    (.regularExpressions, wordList("pcre uregex swift_uregex")),
+    (.compression, wordList("inflate deflate ZSTD_ lzma_ BZ2_ LZ4_ Brotli")),
+    (.cryptography, wordList("EVP_ SHA1 SHA256 SHA512 AES_ CCryptoBoringSSL RSA_ EC_ BN_ ED25519")),
+    (.text, wordList("ucol_ unorm utext_ swift_ucol_ CFString vfprintf vfscanf printf_fp")),
+    (.json, wordList("cJSON yyjson json_")),
+    (.collections, wordList("CFDictionary CFArray CFSet")),
+    (.copying, wordList("memcpy memmove memset")),
+    (.text, wordList("strlen strcmp strchr strstr memchr")),
   ]
 }

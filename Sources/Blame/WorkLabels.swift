@@ -5,7 +5,7 @@ extension Observations {
     var sums: [String: Duration] = [:]
     for (sample, time) in sampleTimes where !sample.label.isEmpty { sums[sample.label, default: .zero] += time }
     let weights = sampleTimes.map(\.time.inSeconds)
-    return sums.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }
+    return sums.ordered { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }
       .map { label, time in
         let share = Share(time: time, of: duration, weights: weights)
         return StallReport.Label(text: label, share: share.fraction, seconds: Seconds(time))

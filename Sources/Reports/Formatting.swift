@@ -100,7 +100,7 @@ extension Formatting {
     var counts: [String: Int] = [:]
     for function in functions { counts[function.package ?? function.moduleName, default: 0] += 1 }
     let modules = counts.filter { !$0.key.isEmpty }
-      .sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }
+      .ordered { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }
     var names = modules.prefix(modulesMax).map { printable($0.key) }
     if modules.count > modulesMax { names.append("…") }
     return "… \(count(functions.count, noun))\(names.isEmpty ? "" : ": ")\(names.joined(separator: ", "))"

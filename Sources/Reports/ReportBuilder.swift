@@ -80,7 +80,7 @@ package struct ReportBuilder {
     let names = FunctionNames((threads.groups + groups).flatMap(\.functions).compactMap(\.frame))
     threads.rename(names)
     for place in groups.indices { groups[place].functions.rename(names) }
-    let running = Dictionary(grouping: work.filter { $0.threadID != 0 }, by: \.threadID).sorted { $0.key < $1.key }
+    let running = Dictionary(grouping: work.filter { $0.threadID != 0 }, by: \.threadID).ordered { $0.key < $1.key }
     return ProcessDump(
       process: recording.process.map { StallReport.Process($0, recording.modules) },
       time: StallReport.Timestamp(time),
@@ -95,7 +95,7 @@ package struct ReportBuilder {
       }
         + groups.map { group in
           ProcessDump.Group(
-            work: group.threads.map { work[Int($0.id)] }.sorted { ($0.age ?? .zero) > ($1.age ?? .zero) }
+            work: group.threads.map { work[Int($0.id)] }.ordered { ($0.age ?? .zero) > ($1.age ?? .zero) }
               .map { ProcessDump.Work($0, nil) },
             activity: group.activity,
             functions: group.functions

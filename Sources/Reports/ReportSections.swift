@@ -164,7 +164,7 @@ package struct ReportSections: Sendable {
       }
     }
     let heaviest = times.enumerated()
-      .sorted { $0.element.time != $1.element.time ? $0.element.time > $1.element.time : $0.offset < $1.offset }
+      .ordered { $0.element.time != $1.element.time ? $0.element.time > $1.element.time : $0.offset < $1.offset }
     for (_, callee) in heaviest.prefix(3) where part(callee.time) >= 0.005 {
       parts.append("\(callee.name) \(Formatting.percent(part(callee.time)))")
     }
@@ -322,8 +322,7 @@ package struct ReportSections: Sendable {
         groups.append((name, [worker]))
       }
     }
-    groups.sort { $0.workers.count > $1.workers.count }
-    let texts = groups.map { group in
+    let texts = groups.ordered { $0.workers.count > $1.workers.count }.map { group in
       let threads =
         group.workers.count == 1
         ? "thread \(group.workers[0].thread.id)" : "\(group.workers.count) threads"

@@ -52,7 +52,7 @@ extension ReportBuilder {
         groups[place].count += 1
       }
     }
-    let order = groups.indices.sorted { (groups[$1].nanoseconds, $0) < (groups[$0].nanoseconds, $1) }
+    let order = groups.indices.ordered { (groups[$1].nanoseconds, $0) < (groups[$0].nanoseconds, $1) }
     return order.map { place in
       let group = groups[place]
       let frames = stacks.isCaptured(group.stack) ? stacks.stacks[group.stack].reversed() : []

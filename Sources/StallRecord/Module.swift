@@ -85,7 +85,7 @@ package struct ModuleMap: Sendable {
       .flatMap { index, module in
         module.mappings.map { Entry(start: $0.start, end: $0.end, module: index) }
       }
-      .sorted { $0.start < $1.start }
+      .ordered { $0.start < $1.start }
     var highest = RuntimeAddress(0)
     highestEnd = entries.map {
       highest = max(highest, $0.end)

@@ -67,7 +67,7 @@ package struct SampleLog: Sendable {
 
   /// Returns the threads by ID, with samples that satisfy `isWanted`.
   package func threads(where isWanted: ((Entry) -> Bool)? = nil) -> [Thread] {
-    all.sorted { ($0.id ?? 0) < ($1.id ?? 0) }
+    all.ordered { ($0.id ?? 0) < ($1.id ?? 0) }
       .map { thread in
         guard isWanted != nil || !thread.isInOrder else { return thread }
         var chosen = Thread(id: thread.id, entries: LongList(store: store))
@@ -77,7 +77,7 @@ package struct SampleLog: Sendable {
           // The observer writes samples in order. Only damaged files are out of order. Their samples must fit into
           // memory.
           let wanted = thread.entries.filter { isWanted?($0) ?? true }
-          let sorted = wanted.enumerated().sorted { ($0.element.age, $0.offset) < ($1.element.age, $1.offset) }
+          let sorted = wanted.enumerated().ordered { ($0.element.age, $0.offset) < ($1.element.age, $1.offset) }
           for (_, entry) in sorted { chosen.entries.append(entry) }
         }
         return chosen

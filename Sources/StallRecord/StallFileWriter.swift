@@ -287,7 +287,7 @@ package enum StallFileWriter {
     if let process = recording.process { bytes += record(of: process) }
     for module in recording.modules { bytes += record(of: module) }
     for (index, stack) in recording.stacks.enumerated() { bytes += record(of: stack, index: index) }
-    for (address, frames) in recording.names.sorted(by: { $0.key < $1.key }) where !frames.isEmpty {
+    for (address, frames) in recording.names.ordered(by: { $0.key < $1.key }) where !frames.isEmpty {
       bytes += record(ofNameOf: address, frames)
     }
     for stall in recording.stalls {

@@ -58,9 +58,14 @@ import Testing
       cprocess_text_put(status, 0, long, length)
       #expect(taken(status, keep: false) == String(long.prefix(min(length, 1024))))
       cprocess_escalation_set_reason(block.pointer, long, length)
-      #expect(block.pointer.pointee.termination.bytes == UInt32(min(length, 2048)))
+      #expect(block.pointer.pointee.termination.reason_bytes == UInt32(min(length, 2048)))
     }
-    let reason = withUnsafeBytes(of: block.pointer.pointee.termination.reason) { String(decoding: $0, as: UTF8.self) }
+    var request = cprocess_termination_request()
+    let reason = String(unsafeUninitializedCapacity: 2048) {
+      cprocess_escalation_ask(block.pointer)
+      let number = cprocess_escalation_question(block.pointer)
+      return cprocess_escalation_read_termination(block.pointer, number, &request, $0.baseAddress) ? 2048 : 0
+    }
     #expect(reason == String(long.prefix(2048)))
   }
 
@@ -108,14 +113,15 @@ import Testing
     let first = cprocess_escalation_question(own)
     #expect(first != 0 && cprocess_escalation_question_word(own) != word)
     var request = cprocess_termination_request()
-    #expect(cprocess_escalation_read_termination(own, first, &request) && request.item == 4711)
+    var reason = [UInt8](repeating: 0, count: Int(CPROCESS_REASON_BYTES))
+    #expect(cprocess_escalation_read_termination(own, first, &request, &reason) && request.item == 4711)
     cprocess_escalation_answer(own, first, true)
     #expect(!cprocess_escalation_is_answered(own))
     let wake = cprocess_escalation_word(own)
     cprocess_escalation_answer(own, first, false)
     #expect(cprocess_escalation_is_answered(own) && cprocess_escalation_word(own) != wake)
     #expect(cprocess_escalation_end_question(own) && cprocess_escalation_question(own) == 0)
-    #expect(!cprocess_escalation_read_termination(own, first, &request))
+    #expect(!cprocess_escalation_read_termination(own, first, &request, &reason))
     // An answer to the first question does not count for the second.
     cprocess_escalation_ask(own)
     let second = cprocess_escalation_question(own)

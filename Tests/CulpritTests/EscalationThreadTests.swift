@@ -54,8 +54,10 @@ private final class Escalated {
   /// The reason of the last termination.
   var reason: String {
     var request = cprocess_termination_request()
-    _ = cprocess_escalation_read_termination(own.pointer, 0, &request)
-    return withUnsafeBytes(of: request.reason) { String(decoding: $0.prefix(Int(request.bytes)), as: UTF8.self) }
+    return String(unsafeUninitializedCapacity: Int(CPROCESS_REASON_BYTES)) {
+      _ = cprocess_escalation_read_termination(own.pointer, 0, &request, $0.baseAddress)
+      return Int(request.reason_bytes)
+    }
   }
 
   deinit {

@@ -9,7 +9,7 @@
 #include "clinux_wait.h"
 #include "cprocess_cpu.h"
 
-enum { CPROCESS_TEXT_BYTES = 1024 };
+enum { CPROCESS_TEXT_BYTES = 1024, CPROCESS_REASON_BYTES = 2 * CPROCESS_TEXT_BYTES };
 
 struct cprocess_text {
   _Atomic uint32_t state;
@@ -42,8 +42,7 @@ struct cprocess_termination_request {
   uint32_t cpus;
   uint64_t thread_ns;         /* CPU time since the work item was suspected */
   uint64_t thread_elapsed_ns; /* time since the suspicion; 0: unknown */
-  uint32_t bytes;             /* length of the reason */
-  char reason[2 * CPROCESS_TEXT_BYTES];
+  uint32_t reason_bytes;
 };
 
 struct cprocess_escalation {
@@ -66,6 +65,7 @@ struct cprocess_escalation {
   struct cprocess_cpu shutdown_base;
   uint64_t shutdown_thread_base; /* of the main thread */
   struct cprocess_termination_request termination;
+  char reason[CPROCESS_REASON_BYTES]; /* of the termination */
   struct cprocess_text culprit;
   struct cprocess_text status; /* for systemd */
 };
@@ -284,10 +284,10 @@ static inline void cprocess_escalation_answer(struct cprocess_escalation *escala
   clinux_notify(&escalation->wake);
 }
 
-/* Reads the stall that must end the process. Returns false if question NUMBER is closed. Async-signal-safe: yes.
- * Threads: a handler's. */
+/* Reads the stall that must end the process, and the reason, for which REASON has space for CPROCESS_REASON_BYTES.
+ * Returns false if question NUMBER is closed. Async-signal-safe: yes. Threads: a handler's. */
 bool cprocess_escalation_read_termination(const struct cprocess_escalation *escalation, uint32_t number,
-                                          struct cprocess_termination_request *request);
+                                          struct cprocess_termination_request *request, void *reason);
 
 /* Async-signal-safe: yes. Threads: the escalation thread; the blocking worker during a request. */
 static inline CLINUX_NO_LOCKS struct cprocess_termination_request *

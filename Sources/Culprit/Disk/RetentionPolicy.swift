@@ -97,7 +97,7 @@ struct RetentionPolicy: Sendable {
 
   private func enforce(_ units: [Unit]) {
     for unit in units where unit.isTooOld { remove(unit) }
-    let kept = units.filter { !$0.isTooOld }.sorted { ($0.rank.rawValue, $0.name) < ($1.rank.rawValue, $1.name) }
+    let kept = units.filter { !$0.isTooOld }.ordered { ($0.rank.rawValue, $0.name) < ($1.rank.rawValue, $1.name) }
     var bytes = kept.reduce(0) { $0.saturatingSum($1.bytes) }
     var count = kept.reduce(0) { $0 + $1.entries.count }
     for unit in kept {

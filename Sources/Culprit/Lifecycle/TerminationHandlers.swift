@@ -78,10 +78,12 @@ final class TerminationHandlerThread: Sendable {
   /// Returns `nil` if the question is over.
   private func request(_ number: UInt32) -> Watchdog.TerminationRequest? {
     var ending = cprocess_termination_request()
-    guard cprocess_escalation_read_termination(escalation.pointer, number, &ending),
-      let source = SlotRegistry.shared.source(Int(ending.slot))
-    else { return nil }
-    let reason = withUnsafeBytes(of: ending.reason) { String(decoding: $0.prefix(Int(ending.bytes)), as: UTF8.self) }
+    var isOpen = false
+    let reason = String(unsafeUninitializedCapacity: Int(CPROCESS_REASON_BYTES)) { bytes in
+      isOpen = cprocess_escalation_read_termination(escalation.pointer, number, &ending, bytes.baseAddress)
+      return isOpen ? Int(ending.reason_bytes) : 0
+    }
+    guard isOpen, let source = SlotRegistry.shared.source(Int(ending.slot)) else { return nil }
     return Watchdog.TerminationRequest(
       source: StallReport.Source(source),
       threadID: ending.tid,

@@ -89,7 +89,7 @@ struct ConcurrentStalls {
     }
     for other in endedLabelled { add(other) }
     for other in others { add(other) }
-    return Array(longest.values.sorted { ($1.time, $0.title) < ($0.time, $1.title) }.prefix(Self.meanwhileMax))
+    return Array(longest.values.ordered { ($1.time, $0.title) < ($0.time, $1.title) }.prefix(Self.meanwhileMax))
   }
 
   mutating func remember(_ one: Labelled) {

@@ -185,7 +185,7 @@ final class Recorder: Sendable {
       box.item.stall.map { ($0.source.kind == .section ? 2 : 0) + ($0.thread.id == 0 ? 1 : 0) } ?? .max
     }
     let stalled = state.items.filter { $0.value.item.stall != nil }
-      .sorted { (rank($0.value), $0.value.item.item) < (rank($1.value), $1.value.item.item) }
+      .ordered { (rank($0.value), $0.value.item.item) < (rank($1.value), $1.value.item.item) }
     for (slot, box) in stalled {
       // In a storm the last age from the monitor's ring can be seconds old.
       box.item.updateAge(Self.age(slot, box.item.item))

@@ -35,7 +35,7 @@ extension Recorder {
     state.storms.noted()
     let recorded = state.items.filter { $0.value.item.stall != nil && !$0.value.item.isCounted }
     // The oldest stall is likely to end first, and its report then has the counts.
-    for (slot, box) in recorded.sorted(by: { $0.value.item.stall?.id ?? 0 < $1.value.item.stall?.id ?? 0 }) {
+    for (slot, box) in recorded.ordered(by: { $0.value.item.stall?.id ?? 0 < $1.value.item.stall?.id ?? 0 }) {
       if isRare { box.item.updateAge(Self.age(slot, box.item.item)) }
       guard var member = box.member else { continue }
       if let count = state.storms.note(&member, now: now) { box.item.add(count.note) }

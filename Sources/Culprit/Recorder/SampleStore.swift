@@ -45,7 +45,7 @@ struct SampleStore {
         return kept
       }
     let spread = spread.map { sample(of: $0) }
-    return (rest.isEmpty ? spread : (spread + rest).sorted { $0.age < $1.age }, table.stacks)
+    return (rest.isEmpty ? spread : (spread + rest).ordered { $0.age < $1.age }, table.stacks)
   }
 
   var isEmpty: Bool { last.isEmpty }

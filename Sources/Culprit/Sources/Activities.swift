@@ -137,7 +137,7 @@ final class Activities: Sendable {
   /// Returns notes about the activities under way, the oldest first.
   func notes(limit: Int = 32) -> [StallNote] {
     let now = clinux_clock_ns()
-    return state.withLock { $0.entries.values.sorted { $0.began < $1.began } }.prefix(limit)
+    return state.withLock { $0.entries.values.ordered { $0.began < $1.began } }.prefix(limit)
       .map { entry in
         StallNote(
           .activity,
@@ -216,7 +216,7 @@ final class Activities: Sendable {
       let expired = state.withLock { state in
         let due = state.entries.filter { !$0.value.hasExpired && ($0.value.deadline ?? .max) <= time }
         for number in due.keys { state.entries[number]?.hasExpired = true }
-        return due.sorted { $0.key < $1.key }
+        return due.ordered { $0.key < $1.key }
       }
       guard !expired.isEmpty else { continue }
       let handlers = expired.compactMap(\.value.onExpiration)

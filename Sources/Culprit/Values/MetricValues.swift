@@ -147,7 +147,7 @@ extension Watchdog.Metrics {
           name: "culprit_previous_runs",
           type: .gauge,
           help: "Previous runs of the service that this run has reported, by ending",
-          samples: previousRuns.sorted { $0.key.rawValue < $1.key.rawValue }.map { ending, count in
+          samples: previousRuns.ordered { $0.key.rawValue < $1.key.rawValue }.map { ending, count in
             Sample(labels: [Value.Label(name: "ending", value: ending.rawValue)], number: .count(UInt64(count)))
           }
         ),

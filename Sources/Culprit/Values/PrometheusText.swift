@@ -1,3 +1,5 @@
+import CulpritStallRecord
+
 extension Watchdog.Metrics {
   /// Returns the metrics in Prometheus' text format, version 0.0.4 (`text/plain; version=0.0.4`).
   ///
@@ -27,7 +29,7 @@ enum PrometheusText {
   }
 
   static func text(_ families: [Watchdog.Metrics.Family], _ labels: [String: String]) -> String {
-    let common = labels.filter { isLabel($0.key) }.sorted { $0.key < $1.key }
+    let common = labels.filter { isLabel($0.key) }.ordered { $0.key < $1.key }
       .map { Watchdog.Metrics.Value.Label(name: $0.key, value: $0.value) }
     var text = ""
     for family in families {

@@ -100,7 +100,7 @@ struct Setting: Sendable {
       parse: labels,
       show: { labels in
         labels.isEmpty
-          ? "none" : labels.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ", ")
+          ? "none" : labels.ordered { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ", ")
       }
     ),
   ]
