@@ -5,7 +5,7 @@ import CulpritStallRecord
 ///
 /// The answer precedes the evidence. Stacks and trees are excluded, because each output format shows them differently.
 package struct ReportSections: Sendable {
-  let report: StallReport
+  private let boxed: Boxed<StallReport>
   let isFull: Bool
   let explains: Bool
 
@@ -19,10 +19,12 @@ package struct ReportSections: Sendable {
   private static let labels = 5
 
   package init(_ report: StallReport, isFull: Bool = false, explains: Bool = false) {
-    self.report = report
+    boxed = Boxed(report)
     self.isFull = isFull
     self.explains = explains
   }
+
+  var report: StallReport { boxed.value }
 
   package var heading: ReportSection? {
     let time = Formatting.duration(report.duration)

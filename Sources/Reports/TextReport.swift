@@ -1,17 +1,19 @@
 import CulpritStallRecord
 
 struct TextReport: Sendable {
-  let report: StallReport
+  private let boxed: Boxed<StallReport>
   private(set) var style: StallReport.TextStyle
 
   private static let lastStackFrames = 8
   static let labelWidth = 10
 
   init(_ report: StallReport, _ style: StallReport.TextStyle = StallReport.TextStyle()) {
-    self.report = report
+    boxed = Boxed(report)
     self.style = style
     self.style.width = max(40, style.width)
   }
+
+  var report: StallReport { boxed.value }
 
   var text: String {
     let page = Page(style: style, labelWidth: Self.labelWidth)

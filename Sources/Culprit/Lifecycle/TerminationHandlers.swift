@@ -85,12 +85,12 @@ final class TerminationHandlerThread: Sendable {
     }
     guard isOpen, let source = SlotRegistry.shared.source(Int(ending.slot)) else { return nil }
     return Watchdog.TerminationRequest(
+      boxed: lastReport.get(slot: ending.slot, item: ending.item),
       source: StallReport.Source(source),
       threadID: ending.tid,
       threshold: Duration(wholeNanoseconds: ending.limit_ns),
       elapsed: Duration(wholeNanoseconds: ending.age_ns),
       cpuTime: Watchdog.CPUTime(ending),
-      report: lastReport.get(slot: ending.slot, item: ending.item),
       description: reason
     )
   }
@@ -100,16 +100,16 @@ final class LastReport: Sendable {
   private struct Found {
     var slot: UInt32
     var item: UInt64
-    var report: StallReport
+    var report: Boxed<StallReport>
   }
 
   private let found = Mutex<Found?>(nil)
 
   func set(_ report: StallReport, slot: UInt32, item: UInt64) {
-    found.withLock { $0 = Found(slot: slot, item: item, report: report) }
+    found.withLock { $0 = Found(slot: slot, item: item, report: Boxed(report)) }
   }
 
-  func get(slot: UInt32, item: UInt64) -> StallReport? {
+  func get(slot: UInt32, item: UInt64) -> Boxed<StallReport>? {
     found.withLock { found in
       guard let found, found.slot == slot, found.item == item else { return nil }
       return found.report

@@ -31,7 +31,7 @@ extension Watchdog.PreviousRun {
       texts.append(report.description)
       guard !stall.hasEnded else { continue }
       let lastStacks = settings.builder(recording, symbolizer).lastStacks(of: stall)
-      hangs.append(FatalHang(report: report, lastStacks: lastStacks))
+      hangs.append(FatalHang(boxed: Boxed(report), lastStacks: lastStacks))
       texts.append(LastStacksText(lastStacks).text(width: settings.width))
       if let others = report.otherThreads, others.count > 0 { texts.append(others.text(width: settings.width)) }
     }

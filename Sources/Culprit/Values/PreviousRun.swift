@@ -27,8 +27,9 @@ extension Watchdog {
 
     /// Work that was stuck when its process ended.
     public struct FatalHang: Hashable, Sendable {
+      let boxed: Boxed<StallReport>
       /// The report. Its duration is accurate to 250 ms.
-      public let report: StallReport
+      public var report: StallReport { boxed.value }
       /// The last stacks, at most ten, in chronological order.
       public let lastStacks: [StallReport.TimedStack]
     }

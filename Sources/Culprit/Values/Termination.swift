@@ -1,4 +1,5 @@
 import CulpritReports
+import CulpritStallRecord
 
 extension Watchdog {
   /// The termination of the process by a work item stuck for longer than ``Configuration/Lifecycle/terminateAfter``.
@@ -15,6 +16,7 @@ extension Watchdog {
       public static let veto = Decision(vetoes: true)
     }
 
+    let boxed: Boxed<StallReport>?
     /// The stuck source.
     public var source: StallReport.Source
     /// The kernel's id of the stuck thread; 0 without a thread.
@@ -26,7 +28,7 @@ extension Watchdog {
     /// The CPU time used while the work item was stuck.
     public var cpuTime: CPUTime
     /// The report so far; `nil` if it was not made in time.
-    public var report: StallReport?
+    public var report: StallReport? { boxed?.value }
     /// The reason in one paragraph, as printed to standard error.
     public var description: String
   }
