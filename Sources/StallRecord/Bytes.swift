@@ -45,10 +45,15 @@ struct ByteReader {
   ) throws(ShortRecordError) -> Number {
     let width = Number.bitWidth / 8
     try require(width)
-    var value: Number = 0
-    for index in (0..<width).reversed() { value = value << 8 | Number(bytes[position + index]) }
+    // Generic arithmetic would take most of a debug build's reading.
+    var value: UInt64 = 0
+    var place = position + width
+    while place > position {
+      place -= 1
+      value = value &<< 8 | UInt64(bytes[place])
+    }
     position += width
-    return value
+    return Number(truncatingIfNeeded: value)
   }
 
   mutating func signed() throws(ShortRecordError) -> Int32 { Int32(bitPattern: try number()) }

@@ -85,24 +85,37 @@ struct ByteCursor {
 
   var isAtEnd: Bool { position >= end || hasFailed }
 
-  @inline(__always) private mutating func load<Number: FixedWidthInteger>(_: Number.Type) -> Number {
-    let width = MemoryLayout<Number>.size
-    guard end - position >= width else {
+  /// Moves past `count` bytes. Returns their address; `nil` if fewer are left.
+  @inline(__always) private mutating func take(_ count: Int) -> UnsafeRawPointer? {
+    guard end - position >= count else {
       hasFailed = true
       position = end
-      return 0
+      return nil
     }
-    // SAFETY: `width` bytes are left.
-    let number = position.loadUnaligned(as: Number.self)
-    position += width
-    return isBigEndian ? Number(bigEndian: number) : Number(littleEndian: number)
+    defer { position += count }
+    return position
   }
 
-  @inline(__always) mutating func u8() -> UInt8 { load(UInt8.self) }
-  @inline(__always) mutating func i8() -> Int8 { load(Int8.self) }
-  @inline(__always) mutating func u16() -> UInt16 { load(UInt16.self) }
-  @inline(__always) mutating func u32() -> UInt32 { load(UInt32.self) }
-  @inline(__always) mutating func u64() -> UInt64 { load(UInt64.self) }
+  // SAFETY: `take` returns the address of as many bytes as the number has. A generic function would be slow in debug
+  // builds.
+  @inline(__always) mutating func u8() -> UInt8 { take(1)?.load(as: UInt8.self) ?? 0 }
+
+  @inline(__always) mutating func i8() -> Int8 { Int8(bitPattern: u8()) }
+
+  @inline(__always) mutating func u16() -> UInt16 {
+    let number = take(2)?.loadUnaligned(as: UInt16.self) ?? 0
+    return isBigEndian ? number.byteSwapped : number
+  }
+
+  @inline(__always) mutating func u32() -> UInt32 {
+    let number = take(4)?.loadUnaligned(as: UInt32.self) ?? 0
+    return isBigEndian ? number.byteSwapped : number
+  }
+
+  @inline(__always) mutating func u64() -> UInt64 {
+    let number = take(8)?.loadUnaligned(as: UInt64.self) ?? 0
+    return isBigEndian ? number.byteSwapped : number
+  }
 
   mutating func u24() -> UInt64 {
     let (first, second, third) = (UInt64(u8()), UInt64(u8()), UInt64(u8()))

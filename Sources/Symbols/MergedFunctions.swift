@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import Glibc
 
 /// The merged functions of a file, and the original functions of calls.
 ///
@@ -12,6 +13,7 @@ final class MergedFunctions {
   }
 
   private let image: ElfImage
+  private let codeSections: [ElfImage.Section]
   private let table: SymbolTable
   /// Whether debug information shows that the function at an address is in source code.
   private let isWritten: (UInt64) -> Bool
@@ -38,6 +40,7 @@ final class MergedFunctions {
     table.forEach { range, name in if Self.isMerged(name) { merged.insert(range.start) } }
     guard !merged.isEmpty else { return nil }
     self.image = image
+    codeSections = image.sections.filter(\.isCode)
     self.table = table
     self.hasDebugInformation = hasDebugInformation
     self.isWritten = isWritten
@@ -112,41 +115,46 @@ final class MergedFunctions {
   }
 
   private func mayJump(_ range: AddressRange, to targets: [UInt64: UInt64]) -> Bool {
-    guard let bytes = bytes(range) else { return false }
-    // SAFETY: the file is open as long as this value exists.
-    let code = UnsafeRawBufferPointer(start: bytes.base, count: bytes.count)
+    guard let bytes = bytes(range)?.ordered(isBigEndian: false) else { return false }
     func isTarget(_ next: Int, _ distance: Int64) -> Bool {
       targets[range.start &+ UInt64(next) &+ UInt64(bitPattern: distance)] != nil
     }
     if image.machine == ElfFormat.Machine.aarch64 {
-      return stride(from: 0, to: code.count - 3, by: 4).contains { place in
-        let word = code.loadUnaligned(fromByteOffset: place, as: UInt32.self)
+      var cursor = bytes.cursor()
+      while cursor.remaining >= 4 {
+        let place = bytes.count - cursor.remaining
+        let word = cursor.u32()
         // b: the lower 26 bits are the distance in words.
-        return word >> 26 == 0b000101 && isTarget(place, Int64(Int32(bitPattern: word << 6) >> 4))
+        if word >> 26 == 0b000101, isTarget(place, Int64(Int32(bitPattern: word << 6) >> 4)) { return true }
       }
+      return false
     }
-    return code.indices.contains { place in
-      switch code[place] {
-      // jmp rel32 and jmp rel8.
-      case 0xe9 where place + 5 <= code.count:
-        isTarget(place + 5, Int64(code.loadUnaligned(fromByteOffset: place + 1, as: Int32.self)))
-      case 0xeb where place + 2 <= code.count: isTarget(place + 2, Int64(Int8(bitPattern: code[place + 1])))
-      default: false
+    /// Whether the code jumps to a target by a distance of `width` bytes after `operation`.
+    func jumps(_ operation: Int32, _ width: Int) -> Bool {
+      var place = 0
+      // SAFETY: memchr reads no byte after the last place of `operation`, from which `width` bytes are left.
+      while place + width < bytes.count,
+        let found = memchr(bytes.base + place, operation, bytes.count - place - width)
+      {
+        place = UnsafeRawPointer(found) - bytes.base + 1
+        var cursor = bytes.cursor(at: place)
+        let distance = width == 1 ? Int64(cursor.i8()) : Int64(Int32(bitPattern: cursor.u32()))
+        if isTarget(place + width, distance) { return true }
       }
+      return false
     }
+    // jmp rel32 and jmp rel8.
+    return jumps(0xe9, 4) || jumps(0xeb, 1)
   }
-
   private func code(_ range: AddressRange) -> MachineCode? {
     bytes(range).map { MachineCode($0.array, start: range.start, isArm: image.machine == ElfFormat.Machine.aarch64) }
   }
 
   private func bytes(_ range: AddressRange) -> Bytes? {
-    guard
-      let section = image.sections.first(where: { section in
-        section.isCode && section.address <= range.start && range.end <= section.end ?? 0
-      })
-    else { return nil }
-    return image.raw(section)?.part(range.start - section.address, range.end - range.start)
+    for section in codeSections where section.address <= range.start && range.end <= section.end ?? 0 {
+      return image.raw(section)?.part(range.start - section.address, range.end - range.start)
+    }
+    return nil
   }
 
   private static func isMerged(_ name: TextReference) -> Bool {

@@ -61,14 +61,16 @@ struct SymbolIndex {
       // A label inside a function is a position, not another function.
       if symbol.rank == .label, symbol.end <= symbol.start, symbol.start < functionEnd { continue }
       if symbol.rank != .label { functionEnd = max(functionEnd, symbol.end) }
-      if kept.last?.start == symbol.start, symbol.rank < .localFunction, publicNames.last?.start != symbol.start,
-        let best = kept.last, isReserved(best.name), !isReserved(symbol.name)
+      guard let best = kept.last, best.start == symbol.start else {
+        kept.append(symbol)
+        continue
+      }
+      if symbol.rank < .localFunction, publicNames.last?.start != symbol.start, isReserved(best.name),
+        !isReserved(symbol.name)
       {
         publicNames.append((symbol.start, symbol.name))
       }
-      if kept.last?.start != symbol.start {
-        kept.append(symbol)
-      } else if symbol.rank == kept.last?.rank, symbol.rank != .label {
+      if symbol.rank == best.rank, symbol.rank != .label {
         aliases.append((symbol.start, symbol.name))
         kept[kept.count - 1].hasOtherNames = true
       }
@@ -80,31 +82,32 @@ struct SymbolIndex {
       kept[place].end = min(next, max(limit(kept[place].start), kept[place].start))
     }
     self.symbols = kept
-    starts = kept.map(\.start)
+    starts = kept.map { $0.start }
     highestEnds = HighestEnds(kept.lazy.map { AddressRange(start: $0.start, end: $0.end) })
+  }
+
+  private struct Key {
+    var distance: UInt64
+    var place: Int
   }
 
   /// Returns the indices of `symbols`, sorted by start, then by quality.
   ///
-  /// Uses a radix sort with 11 bits per pass, because comparing would take longer than reading the table.
+  /// Uses a radix sort with 11 bits per pass, because comparing would take longer than reading the table. Loops over
+  /// pointers, because sequences would take several times as long in debug builds.
   private static func order(_ symbols: [Symbol]) -> [Int] {
-    guard let lowest = symbols.lazy.map(\.start).min(), let highest = symbols.lazy.map(\.start).max() else { return [] }
-    var keys = symbols.enumerated().map { (distance: $1.start - lowest, place: $0) }
+    var (lowest, highest) = (UInt64.max, UInt64.min)
+    for symbol in symbols { (lowest, highest) = (min(lowest, symbol.start), max(highest, symbol.start)) }
+    var keys: [Key] = []
+    keys.reserveCapacity(symbols.count)
+    for place in symbols.indices { keys.append(Key(distance: symbols[place].start - lowest, place: place)) }
     var sorted = keys
     var shift: UInt64 = 0
-    while (highest - lowest) >> shift > 0 {
-      keys.withUnsafeBufferPointer { keys in
+    while lowest < highest, shift < 64, (highest - lowest) &>> shift > 0 {
+      keys.withUnsafeMutableBufferPointer { keys in
         sorted.withUnsafeMutableBufferPointer { sorted in
-          var places = [Int](repeating: 0, count: 1 << 11)
-          for key in keys { places[Int(key.distance >> shift & 0x7ff)] += 1 }
-          var sum = 0
-          for digit in places.indices { (places[digit], sum) = (sum, sum + places[digit]) }
-          for key in keys {
-            clinux_fork_yield()
-            let digit = Int(key.distance >> shift & 0x7ff)
-            sorted[places[digit]] = key
-            places[digit] += 1
-          }
+          guard let keys = keys.baseAddress, let sorted = sorted.baseAddress else { return }
+          distribute(keys, to: sorted, count: symbols.count, shift)
         }
       }
       swap(&keys, &sorted)
@@ -112,11 +115,45 @@ struct SymbolIndex {
     }
     var first = 0
     while first < keys.count {
-      let end = keys[first...].firstIndex { $0.distance != keys[first].distance } ?? keys.count
+      var end = first + 1
+      while end < keys.count, keys[end].distance == keys[first].distance { end += 1 }
       if end - first > 1 { keys[first..<end].sort { symbols[$0.place].isBetter(than: symbols[$1.place]) } }
       first = end
     }
-    return keys.map(\.place)
+    return keys.map { $0.place }
+  }
+
+  /// Copies `keys`, stably sorted by the 11 bits from `shift`, to `sorted`.
+  private static func distribute(
+    _ keys: UnsafeMutablePointer<Key>,
+    to sorted: UnsafeMutablePointer<Key>,
+    count: Int,
+    _ shift: UInt64
+  ) {
+    withUnsafeTemporaryAllocation(of: Int.self, capacity: 1 << 11) { buffer in
+      buffer.initialize(repeating: 0)
+      guard let places = buffer.baseAddress else { return }
+      // SAFETY: both arrays have `count` elements, and digits are below the 2,048 counters.
+      var index = 0
+      while index < count {
+        places[Int(keys[index].distance &>> shift & 0x7ff)] += 1
+        index += 1
+      }
+      var sum = 0
+      index = 0
+      while index < 1 << 11 {
+        (places[index], sum) = (sum, sum + places[index])
+        index += 1
+      }
+      index = 0
+      while index < count {
+        clinux_fork_yield()
+        let digit = Int(keys[index].distance &>> shift & 0x7ff)
+        sorted[places[digit]] = keys[index]
+        places[digit] += 1
+        index += 1
+      }
+    }
   }
 
   /// Returns the symbol that covers `address`, or of several, the one with the highest start.
