@@ -168,24 +168,27 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
     #expect(try nextLaunch(directory).fact("run")?.hasSuffix(RunVerdict.cleanExit.description) == true)
   }
 
-  private func file(of run: RunRecord, samples count: UInt64, hasEnded: Bool) -> [UInt8] {
+  private func file(of run: RunRecord, samples: [UInt8], hasEnded: Bool) -> [UInt8] {
     let process = ObservedProcess(run.identity.process, run.executable, since: run.since)
-    let stacks = (0..<count).map { number in
-      Stack(frames: (1...500).map { .returnAddress(RuntimeAddress($0 << 40 | number << 20)) }, end: .outermost)
-    }
     let stall = Stall("main", began: run.since, duration: .seconds(200), hasEnded: hasEnded)
-    let parts =
-      [
-        StallFileWriter.record(of: process), StallFileWriter.record(of: stall.thread),
-        StallFileWriter.record(ofBeginOf: stall), StallFileWriter.record(ofStateOf: stall),
-      ]
-      + stacks.enumerated().flatMap { index, stack in
-        let sample = Sample(age: .milliseconds(index), stack: index, outcome: .captured, cpuTime: nil)
-        return [
-          StallFileWriter.record(of: stack, index: index), StallFileWriter.record(of: sample, stallID: stall.id),
-        ]
-      }
-    return StallFileWriter.header() + parts.joined()
+    let parts = [
+      StallFileWriter.record(of: process), StallFileWriter.record(of: stall.thread),
+      StallFileWriter.record(ofBeginOf: stall), StallFileWriter.record(ofStateOf: stall),
+    ]
+    return StallFileWriter.header() + parts.joined() + samples
+  }
+
+  private func samples(_ count: UInt64) -> [UInt8] {
+    var samples: [UInt8] = []
+    for number in 0..<count {
+      let index = Int(number)
+      let frames = (1...500).map { StackFrame.returnAddress(RuntimeAddress($0 << 40 | number << 20)) }
+      let stack = Stack(frames: frames, end: .outermost)
+      let sample = Sample(age: .milliseconds(index), stack: index, outcome: .captured, cpuTime: nil)
+      samples += StallFileWriter.record(of: stack, index: index)
+      samples += StallFileWriter.record(of: sample, stallID: 1)
+    }
+    return samples
   }
 
   /// The memory of the next launch must not grow with the number of ended stalls, even if all runs share a process id.
@@ -205,12 +208,13 @@ func withRunDirectory<Result>(_ body: (String) throws -> Result) throws -> Resul
       let name = "culprit-\(run.since.fileNamePart)-\(run.identity.process)\(suffix)"
       try Data(bytes).write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
     }
+    let samples = samples(1500)
     for (number, run) in runs.enumerated() {
       try write(Array(run.text.utf8), run, ".run")
       let mark = StallFileWriter.record(of: StallNote(.reported), stallID: 1)
-      let ended = file(of: run, samples: 1500, hasEnded: true) + mark
+      let ended = file(of: run, samples: samples, hasEnded: true) + mark
       for stall in 1...12 { try write(ended, run, "-\(stall).stall") }
-      if number == 1 { try write(file(of: run, samples: 20, hasEnded: false), run, "-13.stall") }
+      if number == 1 { try write(file(of: run, samples: self.samples(20), hasEnded: false), run, "-13.stall") }
     }
     let launch = try run("report", directory, arguments: ["--runs", "2", "--peak"])
     let endings = launch.facts("run").map { $0.drop { $0 != " " }.dropFirst() }

@@ -292,7 +292,7 @@ import Testing
   }
 
   @Test(.ownThread) func stopsAtUnloadedLibrary() throws {
-    let library = try loaded(frameBytes: 256, name: "gone", in: directory)
+    let library = try load(try compiled(frameBytes: 256, name: "gone", in: directory))
     try observing(slot: 3051, { frames_leave(enter.body, $0) }) { thread in
       let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
       try #require(thread.signalled().isComplete(showing: whole))
@@ -308,25 +308,23 @@ import Testing
   /// The new library has larger frames at the same address, with or without a build ID.
   @Test(.ownThread, arguments: ["sha1", "none"]) func usesTablesOfReplacedLibrary(buildID: String) throws {
     let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
-    let former = try loaded(frameBytes: 256, name: "former", in: directory, buildID: buildID)
+    let path = try compiled(frameBytes: 1024, name: "latter", in: directory, buildID: buildID)
+    let former = try load(try compiled(frameBytes: 256, name: "former", in: directory, buildID: buildID))
     observer_unwind_begin_sample()
     let address = dlsym(former, "enter_library")
     try checkComplete(slot: 3052, { frames_leave(enter.body, $0) }, showing: whole)
     dlclose(former)
-    let latter = try loaded(frameBytes: 1024, name: "latter", in: directory, buildID: buildID)
+    // Nothing comes in between, because other tests map memory.
+    let latter = try load(path)
     defer { dlclose(latter) }
     try #require(dlsym(latter, "enter_library") == address, "the loader chose another address")
     observer_unwind_begin_sample()
     try checkComplete(slot: 3053, { frames_leave(enter.body, $0) }, showing: whole)
   }
 
-  /// Compiles and loads a library whose function keeps `frameBytes` bytes on its stack during a call.
-  private func loaded(
-    frameBytes: Int,
-    name: String,
-    in directory: String,
-    buildID: String = "none"
-  ) throws -> UnsafeMutableRawPointer {
+  /// Compiles a library whose function keeps `frameBytes` bytes on its stack during a call.
+  private func compiled(frameBytes: Int, name: String, in directory: String, buildID: String = "none") throws -> String
+  {
     let source = """
       void enter_library(void (*body)(const volatile int *), const volatile int *stop) {
         volatile char room[\(frameBytes)];
@@ -336,7 +334,10 @@ import Testing
       }
       """
     let options = ["-O1", "-fomit-frame-pointer", "-Wl,--build-id=\(buildID)"]
-    let path = try compiledLibrary(source, name: name, in: directory, options: options)
+    return try compiledLibrary(source, name: name, in: directory, options: options)
+  }
+
+  private func load(_ path: String) throws -> UnsafeMutableRawPointer {
     let library = try #require(dlopen(path, RTLD_NOW))
     let symbol = try #require(dlsym(library, "enter_library"))
     enter.symbol.store(Int(bitPattern: symbol), ordering: .releasing)
