@@ -146,6 +146,7 @@ final class MergedFunctions {
     // jmp rel32 and jmp rel8.
     return jumps(0xe9, 4) || jumps(0xeb, 1)
   }
+
   private func code(_ range: AddressRange) -> MachineCode? {
     bytes(range).map { MachineCode($0.array, start: range.start, isArm: image.machine == ElfFormat.Machine.aarch64) }
   }

@@ -103,8 +103,9 @@ struct SymbolIndex {
     for place in symbols.indices { keys.append(Key(distance: symbols[place].start - lowest, place: place)) }
     var sorted = keys
     var shift: UInt64 = 0
-    while lowest < highest, shift < 64, (highest - lowest) &>> shift > 0 {
-      keys.withUnsafeMutableBufferPointer { keys in
+    var rest = lowest < highest ? highest - lowest : 0
+    while rest > 0 {
+      keys.withUnsafeBufferPointer { keys in
         sorted.withUnsafeMutableBufferPointer { sorted in
           guard let keys = keys.baseAddress, let sorted = sorted.baseAddress else { return }
           distribute(keys, to: sorted, count: symbols.count, shift)
@@ -112,6 +113,7 @@ struct SymbolIndex {
       }
       swap(&keys, &sorted)
       shift += 11
+      rest >>= 11
     }
     var first = 0
     while first < keys.count {
@@ -125,7 +127,7 @@ struct SymbolIndex {
 
   /// Copies `keys`, stably sorted by the 11 bits from `shift`, to `sorted`.
   private static func distribute(
-    _ keys: UnsafeMutablePointer<Key>,
+    _ keys: UnsafePointer<Key>,
     to sorted: UnsafeMutablePointer<Key>,
     count: Int,
     _ shift: UInt64
