@@ -144,8 +144,13 @@ final class Workers: Sendable {
         if isSupervisorNeeded { supervisor.notify() }
         call()
       case .wait(let deadline):
-        allowingFork { observer_control_wait_late(control.pointer, word, deadline) }
-        if hasEnded(isIdle: observer_control_late(control.pointer) == word && clinux_clock_ns() >= deadline) { return }
+        allowingFork {
+          // A thread that wakes up without work stays idle.
+          while observer_control_late(control.pointer) == word, clinux_clock_ns() < deadline {
+            observer_control_wait_late(control.pointer, word, deadline)
+          }
+        }
+        if hasEnded(isIdle: observer_control_late(control.pointer) == word) { return }
       case .end: return
       }
     }
