@@ -23,6 +23,17 @@ final class Inheritance {
   }
 }
 
+/// Forks, again if the fork has not waited for a working thread: on a busy machine, the child could inherit its locks.
+private func forkInTime() -> pid_t {
+  while true {
+    let impatient = clinux_fork_impatient_count()
+    let child = workload_plain_fork()
+    if clinux_fork_impatient_count() == impatient { return child }
+    if child == 0 { _exit(0) }
+    while waitpid(child, nil, 0) < 0, errno == EINTR {}
+  }
+}
+
 /// Forks `count` times within a turn and a section, while other threads begin and end work. Each child ends the turn
 /// and the section, runs `body` and exits.
 func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) throws {
@@ -32,7 +43,7 @@ func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) throws {
   var ends = Ends()
   for _ in 0..<count {
     let child = loop.withTurn(label: "forking") {
-      watchdog.withSection("forking", threshold: .seconds(60)) { loop.withExemption { workload_plain_fork() } }
+      watchdog.withSection("forking", threshold: .seconds(60)) { loop.withExemption { forkInTime() } }
     }
     if child == 0 {
       // Ends a hanging child by SIGALRM. A crashing child has another status.
@@ -104,7 +115,7 @@ func haveChildOfTheirOwn(_ inheritance: Inheritance) throws {
   inheritance.loop = nil
   let watchdog = try Watchdog(quick())
   let loop = try watchdog.watchLoop(named: "own")
-  let child = loop.withTurn { watchdog.withSection("own", threshold: .seconds(60)) { workload_plain_fork() } }
+  let child = loop.withTurn { watchdog.withSection("own", threshold: .seconds(60)) { forkInTime() } }
   if child == 0 {
     try watchForThemselves(inheritance)
     watchdog.stop(patience: .seconds(10))
