@@ -87,7 +87,7 @@ extension Watchdog.Limitation {
       clinux_calls_are_filtered()
       ? "because a seccomp filter is active, which might kill the process for perf_event_open"
       : "because perf_event_open is refused: \(String(cString: strerror(error)))"
-    let jobs = countsOthers ? "a job on an actor" : "a job"
+    let jobs = countsOthers ? "a job on an actor or after Task.yield()" : "a job"
     return Self(
       .computingJobs,
       "\(jobs) that computes for too long is noticed only if jobs occupy all threads of the pool, \(why)"

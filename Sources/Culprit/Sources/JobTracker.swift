@@ -15,6 +15,8 @@ struct JobTracker {
     var task: UInt64
     /// Words of the task that change when it is enqueued or suspended, but not while it runs.
     var words: [UInt64] = []
+    /// Address of the function with which the task resumed, or will resume.
+    var resumption: UInt64 = 0
     /// 0: unknown.
     var priority: UInt8 = 0
     /// CPU time of the thread in nanoseconds; 0: unknown.

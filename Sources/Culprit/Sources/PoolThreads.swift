@@ -116,6 +116,7 @@ final class PoolThreads: Sendable {
     let interval = suspicion / 2
     let working = threads.running(layout).filter(\.tracking.isPool)
     let countsEnqueues = state.withLock { $0.countsEnqueues }
+    let yield = TaskProbe.shared.layout?.value.yield
     let observed = workers.withLock { workers in
       working.map { thread in
         let start = clinux_clock_ns()
@@ -124,8 +125,8 @@ final class PoolThreads: Sendable {
         seen.time = start
         // Read at once, so later hits count for the next sample.
         seen.isHit = workers.all[thread.threadID].flatMap { $0.watchpoints.wereHit(seen.task) }
-        // Enqueues to the separate queue of an actor are not counted.
-        if countsEnqueues, thread.tracking.executor == 0 { seen.enqueues = enqueues }
+        // Enqueues to the separate queue of an actor are not counted, nor is a yield that resumes at once.
+        if countsEnqueues, thread.tracking.executor == 0, seen.resumption != yield { seen.enqueues = enqueues }
         return Observed(thread: thread, seen: seen)
       }
     }

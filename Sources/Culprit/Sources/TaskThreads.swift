@@ -91,6 +91,7 @@ struct TaskThreads: ~Copyable {
     }
     observation.readTime = clinux_clock_ns()
     observation.task = task
+    observation.resumption = words[7]
     observation.words = [words[2], words[3], words[7], words[8]]
     observation.priority = UInt8(truncatingIfNeeded: words[4] >> 8)
     return observation

@@ -40,8 +40,9 @@ enum Scenario: String {
   /// turn.
   case tasks
   case inTurn = "in-turn"
-  /// On one thread of Swift's pool while the other threads are idle, or in tasks that yield often.
+  /// On one thread of Swift's pool while the other threads are idle, also after a yield; or in tasks that yield often.
   case oneJob = "one-job"
+  case afterYield = "after-yield"
   case pauses
   /// On all threads that run tasks of one priority, while tasks of another priority run in short turns.
   case besideOthers = "beside-others"
@@ -87,7 +88,7 @@ enum Scenario: String {
         workload_rest(); workload_rest(); workload_rest()
       }
     case .tasks: try runTasks(on: stage)
-    case .inTurn, .oneJob: try runInTurn(on: stage)
+    case .inTurn, .oneJob, .afterYield: try runInTurn(on: stage)
     case .besideOthers:
       for _ in 0..<max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) {
         Task.detached(priority: .background) { await takeTurns() }
@@ -192,11 +193,17 @@ extension Scenario {
     let watch = try stage.watchdog.watchConcurrency()
     for limitation in stage.watchdog.status.limitations { say("limited=\(limitation)") }
     usleep(300_000)
-    while !stage.hasReport(of: self == .oneJob ? .job : .pool) {
+    let isOneJob = self == .oneJob || self == .afterYield
+    // Without watchpoints, a job after a yield is not noticed.
+    let hasWatchpoints = !stage.watchdog.status.limitations.contains { $0.code == .computingJobs }
+    var rounds = self == .afterYield && !hasWatchpoints ? 3 : Int.max
+    while rounds > 0, !stage.hasReport(of: isOneJob ? .job : .pool) {
+      rounds -= 1
       let tasks = DispatchGroup()
-      for _ in 0..<(self == .oneJob ? 1 : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))) {
+      for _ in 0..<(isOneJob ? 1 : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))) {
         tasks.enter()
         Task.detached {
+          if self == .afterYield { await Task.yield() }
           fillTheCache()
           servePages()
           tasks.leave()
