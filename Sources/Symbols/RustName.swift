@@ -320,8 +320,7 @@ private struct RustNameReader {
 
   /// Reads the value of a generic argument: a number, a Boolean or a character. Stable Rust has no others.
   private mutating func constant(_ depth: Int) -> String? {
-    budget -= 1
-    guard depth < Self.depthMax, budget > 0, let kind = take() else { return nil }
+    guard depth < Self.depthMax, let kind = take() else { return nil }
     switch kind {
     case UInt8(ascii: "p"): return "_"
     case UInt8(ascii: "B"): return back { $0.constant(depth + 1) }

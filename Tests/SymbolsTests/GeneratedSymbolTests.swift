@@ -100,7 +100,7 @@ import Testing
     let table = SymbolTable(
       try image([
         label("a", 0x1000), label("b", 0x1010), label("sized", 0x1020, type: 2, size: 0x20), label("in", 0x1030),
-        label("edge", 0x1040), label("c", 0x10f0), label("d", 0x2000, type: 2),
+        label("edge", 0x1040), label("cc", 0x10f0), label("d", 0x2000, type: 2),
         label("long", 0x2030, type: 2, size: .max),
         label("$x", 0x1060), label("$d.7", 0x1064), label("$a", 0x1068), label("$t", 0x106c), label(".L0 ", 0x1070),
         label("$xy", 0x1080), label("$m", 0x1084), label(".L2", 0x1088), label(".LASF12", 0x108c), label("x$x", 0x1090),
@@ -115,7 +115,7 @@ import Testing
     #expect(
       names == [
         "a", "a", "b", "b", "sized", "sized", "sized", "edge", "edge", "edge", "edge", "$xy", "$xy", "$xy", "$xy",
-        "x$x", "$x", "$x", nil, "c", "c", nil, "d", "d", "long", "long", nil,
+        "x$x", "$x", "$x", nil, "cc", "cc", nil, "d", "d", "long", "long", nil,
       ]
     )
   }
