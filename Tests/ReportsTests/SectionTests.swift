@@ -240,7 +240,7 @@ private func threadsReport() -> ThreadsReport {
 
   @Test func printsShortEndReport() {
     expectSnapshot(fullReport().endText(width: 100), "ended-100")
-    expectSnapshot(fullReport().endText(width: 40), "ended-40")
+    expectSnapshot(fullReport().endText(width: 10), "ended-40")
     var report = fullReport()
     (report.verdict, report.verdictReason, report.culprit, report.causes) = (.noStacks, nil, nil, [])
     #expect(report.endText(width: 100).contains("\nCULPRIT   unknown: no stack was captured\n"))
