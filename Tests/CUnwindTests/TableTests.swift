@@ -89,9 +89,11 @@ import Testing
     return (try FixtureUnwinder("x86_64").unwind(thread.recorded()), frames)
   }
 
-  /// The linker's row for PLT entries. After the push, from byte 11 of 16 on, the frame has another word.
-  @Test(arguments: [0, 10, 11, 15] as [UInt64]) func evaluatesExpressionOfStub(distance: UInt64) throws {
-    let expression: [UInt8] = [0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22]
+  /// The linker's row for PLT entries, also with DW_OP_neg and DW_OP_abs. After the push, from byte 11 of 16 on, the
+  /// frame has another word.
+  @Test(arguments: [0, 10, 11, 15] as [UInt64], [[], [0x1f, 0x19]] as [[UInt8]])
+  func evaluatesExpressionOfStub(distance: UInt64, negation: [UInt8]) throws {
+    let expression: [UInt8] = [0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33] + negation + [0x24, 0x22]
     let (found, frames) = try callers([0x0f, UInt8(expression.count)] + expression) {
       $0.pc += distance
       guard distance >= 11 else { return }
